@@ -1,4 +1,4 @@
-"""Connects a book to its store: commits changes, loads those of others, and converts between skills and rows."""
+"""Connects a book to its store: commits changes, loads the commits of others, and converts between skills and rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
     """Return the book in these rows.
 
     Raises:
-        SkillbookFileError: If a row is invalid; it says which.
+        SkillbookFileError: If a row is invalid; the error names it.
     """
     state = BookState()
     for row in rows:
@@ -80,13 +80,13 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
 
 
 def check_vector(row: SkillRow) -> None:
-    """Reject a vector that does not consist of 4-byte numbers.
+    """Reject a vector whose size is not a multiple of 4 bytes.
 
     Raises:
-        SkillbookFileError: It has another length.
+        SkillbookFileError: If it has any other size.
     """
     if row.embedding is not None and len(row.embedding) % 4:
-        reason = f"a vector of {len(row.embedding)} bytes is not made of numbers of four bytes"
+        reason = f"a vector has 4 bytes per number; {len(row.embedding)} is not a multiple of 4"
         raise SkillbookFileError(reason, place=f"skills[{row.id!r}].embedding")
 
 
@@ -94,7 +94,7 @@ def content_of(row: SkillRow) -> object:
     """Return the content in a row.
 
     Raises:
-        SkillbookFileError: The row is not the JSON of an object.
+        SkillbookFileError: If the row is not a JSON object.
     """
     place = f"skills[{row.id!r}]"
     return object_value(_parsed(row.data, place), place).get("content")
@@ -106,7 +106,7 @@ def _fields(rows: Sequence[SkillRow]) -> list[Any]:
         together: list[Any] = json.loads(f"[{','.join(row.data for row in rows)}]")
     except (ValueError, RecursionError):
         together = []
-    # A row that holds the half of an object, or two of them, is found by the number of objects.
+    # The number of objects reveals a row that contains half an object, or two.
     return together if len(together) == len(rows) else [_parsed(row.data, f"skills[{row.id!r}]") for row in rows]
 
 
@@ -142,16 +142,16 @@ class StoreBinding:
         """The store.
 
         Raises:
-            SkillbookStoreError: It was closed.
+            SkillbookStoreError: If it is closed.
         """
         self.check_open()
         return self._store
 
     def check_open(self) -> None:
-        """Raise an error if the store was closed.
+        """Raise an error if the store is closed.
 
         Raises:
-            SkillbookStoreError: It was closed.
+            SkillbookStoreError: If it is closed.
         """
         if self.is_closed:
             raise SkillbookStoreError(
@@ -200,8 +200,8 @@ class StoreBinding:
         """Write the changes of the journal as one transaction.
 
         Raises:
-            AlreadyCommittedError: If the sample was committed before; the changes are rolled back.
-            Exception: An error of the store; the changes are rolled back.
+            AlreadyCommittedError: If the sample has been committed already; the changes are rolled back.
+            Exception: Any error of the store; the changes are rolled back.
         """
         rebase = Rebase()
         tries = 0
@@ -258,13 +258,13 @@ class StoreBinding:
             return list(history.entries(self.store, after))
 
     def rewritten_after(self, version: int) -> frozenset[str] | None:
-        """Return the ids of the skills that are new, gone or have another text since a version; None if not known."""
+        """Return the ids of the skills that were added, removed or reworded since a version; None if unknown."""
         if version == self.version:
             return frozenset()
         try:
             events = [event for entry in self.entries(version) for event in entry.events]
         except SkillbookError as error:
-            logger.info("It is not known what has changed since version %d: %s", version, error)
+            logger.info("Cannot determine what has changed since version %d: %s", version, error)
             return None
         if any(isinstance(event, RolledBack) for event in events):
             return None
@@ -346,7 +346,7 @@ class StoreBinding:
             changed=changed,
             removed=removed,
             decisions=decisions,
-            skipped=json.dumps(skipped),  # in ASCII: what was skipped may hold half of a surrogate pair
+            skipped=json.dumps(skipped),  # in ASCII: skipped texts may contain lone surrogates
             key=note.key,
             progress=note.progress,
             vectors=vectors,

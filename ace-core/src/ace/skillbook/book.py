@@ -418,13 +418,13 @@ class Skillbook:
         )
 
     def prompt_parts(self, query: str, budget_tokens: int) -> PromptParts:
-        """Return the active skills for the prompt of a large model, most of it the same from call to call.
+        """Return the active skills for the prompt of a large model, as text that hardly changes from call to call.
 
-        Providers charge less for the beginning of a prompt if an earlier one began alike. So the skills are in the
-        order in which they were added and have no counters, and what has changed lately is a part of its own.
+        Providers charge less for a prefix that they have cached from an earlier prompt. So the skills are in the order
+        in which they were added, without their counters, and recent changes form a separate part.
 
         Args:
-            query: The question or task; it matters if the skills exceed the budget.
+            query: The question or task; it is only used if the skills exceed the budget.
             budget_tokens: The maximum size of the skills, in tokens.
 
         Example:
@@ -573,7 +573,7 @@ class Skillbook:
     ) -> Skill | None:
         """Change the given fields of a skill.
 
-        A new content deletes the embedding and resets the results of the cases to `not_run`.
+        New content deletes the embedding and resets the results of the cases to `not_run`.
 
         A pinned skill comes first in every prompt, even if only a few skills fit. Learning, deduplication and
         pruning neither change nor remove it, and `remove_skill` raises an error until it is unpinned.
@@ -723,14 +723,14 @@ class Skillbook:
         """Record the results of cases: only the fields `last_result`, `last_run_at`, `model` and `answer`.
 
         All results together form one version, unless none of them changes anything. Skills and cases that no longer
-        exist are ignored: they may have been removed while the cases were asked. The modification times of the
+        exist are ignored: they may have been removed while the cases were run. The modification times of the
         skills do not change.
 
         Args:
             results: The cases with their results, by skill id. A result without a time gets the current time.
             author: The author to record in the history.
-            contents: The texts with which the cases were asked, by skill id. The results of a skill whose text has
-                changed since, also by another process, are ignored: they say nothing about the new text.
+            contents: The texts with which the cases were run, by skill id. If the text of a skill has changed since,
+                even in another process, its results are ignored: they say nothing about the new text.
 
         Raises:
             ValueError: If one of them is not a case or cannot be serialized.
@@ -832,7 +832,7 @@ class Skillbook:
     def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
         """Merge several skills into one.
 
-        Counters are added up, and sources and cases are combined; a new content resets the results of the cases to
+        Counters are added up, and sources and cases are combined; new content resets the results of the cases to
         `not_run`. The other skills are soft-removed and refer to the remaining one.
 
         Args:
@@ -942,7 +942,7 @@ class Skillbook:
         """The store of this skillbook, or None.
 
         Raises:
-            SkillbookStoreError: The skillbook was closed.
+            SkillbookStoreError: If the skillbook is closed.
         """
         return None if self._binding is None else self._binding.store
 
@@ -977,12 +977,12 @@ class Skillbook:
             return BookMark(self.version, (self._text_changes.count, self._state.order_changes))
 
     def changed_since(self, mark: BookMark) -> frozenset[str] | None:
-        """Return the ids of the skills that say something else than then, are new, or are gone; None if not known.
+        """Return the ids of the skills that were added, removed or reworded since a mark, or None if that is unknown.
 
-        Counters, cases and sources do not count. After a rollback or very many changes, it is not known.
+        Changes of counters, cases and sources are ignored. After a rollback or thousands of changes, None is returned.
 
         Args:
-            mark: What `mark` has returned; of an earlier process, the version is enough.
+            mark: The return value of `mark`; a mark from another process only needs the version.
 
         Example:
             >>> book = Skillbook()
@@ -1132,7 +1132,7 @@ class Skillbook:
         return cache
 
     def _ranking_by_words(self, ranker: Ranker | None) -> selection.Ranking | None:
-        """Return the ranking that gives the order of the ranker, or None if it does not rank by words."""
+        """Return an index that ranks as the ranker does, or None unless the ranker is lexical."""
         if not isinstance(self._ranker if ranker is None else ranker, LexicalRanker):
             return None
         if self._ranking is None:
@@ -1145,7 +1145,7 @@ class Skillbook:
         return self._bound().shown_at(self._state, self._journal, version)
 
     def _ranked(self, query: str) -> Iterable[Skill]:
-        """Return the active skills, those that fit the query best first."""
+        """Return the active skills, the most relevant ones first."""
         by_words = self._ranking_by_words(None)
         return selection.ranked(self.skills(), query, self._ranker) if by_words is None else by_words.all(query)
 

@@ -33,7 +33,7 @@ def readable(text: object, longest: int = 300) -> str:
     """Return a text from a file as one printable line of limited length, to be quoted in an error.
 
     Args:
-        text: The text, or an error that has it.
+        text: The text, or an error with this message.
         longest: The maximum number of characters; a longer text is truncated in the middle.
 
     Example:
@@ -47,7 +47,7 @@ def readable(text: object, longest: int = 300) -> str:
 class SkillbookChangedError(SkillbookError):
     """A save would overwrite the changes of others.
 
-    The file has changed since this skillbook read or wrote it, or contains one that this one was not loaded from.
+    The file has changed since this skillbook read or wrote it, or contains a skillbook that it was not loaded from.
     """
 
 

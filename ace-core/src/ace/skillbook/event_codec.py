@@ -62,7 +62,7 @@ def decode_events(text: str) -> tuple[Event, ...]:
 
 
 def event_dict(event: Event) -> dict[str, Any]:
-    """Return the event as a dict; `kind` tells which it is."""
+    """Return the event as a dict; `kind` is its type."""
     match event:
         case Added():
             return {"kind": "add", "skill": event.skill.to_dict(), "number": event.number}
@@ -185,7 +185,7 @@ def _change(value: object, skill_id: str) -> CaseChange:
 def _run(entry: object) -> CaseRun:
     match entry:
         case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model)]:
-            return CaseRun(case_id, result, at, model)  # written before answers were kept
+            return CaseRun(case_id, result, at, model)  # written before answers were stored
         case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model), str(answer)]:
             return CaseRun(case_id, result, at, model, answer)
     raise SkillbookFileError(

@@ -57,7 +57,7 @@ class Updated:
     pinned: bool | None = None
     """Whether to pin or unpin the skill; None changes nothing."""
     further_sources: tuple[InsightSource, ...] = ()
-    """The sources besides `source`, where several traces taught it."""
+    """Further sources, if the skill was learned from several traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class RolledBack:
 
 
 class CaseRun(NamedTuple):
-    """The result of asking a case."""
+    """The result of running a case."""
 
     case_id: str
     result: CaseResult
@@ -147,12 +147,12 @@ class CaseChange:
     results: tuple[CaseRun, ...] = ()
     """Results of cases; those of cases that no longer exist are ignored."""
     checksum: int | None = None
-    """Checksum of the content with which the cases were asked; if the skill has another one, results are ignored."""
+    """Checksum of the content with which the cases were run; if the skill's content differs, results are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CasesChanged:
-    """Cases of skills were added, replaced, removed or asked."""
+    """Cases of skills were added, replaced, removed or run."""
 
     changes: Mapping[str, CaseChange]
     """The changes by skill id."""
@@ -211,7 +211,7 @@ def touched_ids(event: Event) -> tuple[str, ...]:
 
 
 def rewritten_ids(event: Event) -> tuple[str, ...]:
-    """Return the ids of the skills that are new or gone after the event, or may have another text or section."""
+    """Return the ids of the skills that the event adds or removes, or whose text or section it may change."""
     match event:
         case Tagged() | Kept() | Embedded() | CasesChanged():
             return ()
@@ -361,7 +361,7 @@ def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[
 
 
 def _not_run(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
-    """Return the cases without results, which belong to another text."""
+    """Return the cases without their results, which were obtained with another text."""
     return tuple(
         case
         if case.last_result == "not_run"
@@ -429,7 +429,7 @@ def _import(state: BookState, event: Imported) -> Imported:
 
 
 def _embed(state: BookState, event: Embedded) -> None:
-    """Set the vectors, except of skills whose text has changed in the meantime."""
+    """Set the vectors, except those of skills whose text has changed in the meantime."""
     for id, vector, checksum in event.vectors:
         skill = state.skills.get(id)
         if skill is not None and vector is not None and content_checksum(skill.content) == checksum:

@@ -1,7 +1,7 @@
-"""The skills as a prompt shows them to a large model, laid out so that most of the text repeats from call to call.
+"""The skills in the prompt of a large model, arranged so that most of the text is the same from call to call.
 
-Providers charge less for the beginning of a prompt if an earlier one began alike. So the skills are written in the
-order in which they were added and without their counters, and what has changed lately is written after them.
+Providers charge less for a prefix that they have cached from an earlier prompt. So the skills are listed in the order
+in which they were added, without their counters, and recent changes follow them.
 
 The text that repeats is the copy of one version of the book, not of a moment of this process: the first version, and
 from there every twelfth. Only the book and its version decide what a prompt shows, so a run that was killed and is
@@ -26,15 +26,15 @@ __all__ = ["BookCopies", "FrozenCopy", "PromptParts", "plain_lines"]
 logger = logging.getLogger(__name__)
 
 _INTERVAL: Final = 12
-"""Versions, or changes of a book without versions, between two copies."""
+"""The number of versions between two copies, or of changes to a book without versions."""
 _MOST_CHANGES: Final = 64
 """With more changes than this, such as after an import, the current skills are written instead of the copy."""
 _MANY_AT_ONCE: Final = 1000
 """After more changes than this at once, the order of a copy is sorted again."""
 _MOST_CHARACTERS_PER_TOKEN: Final = 8
-"""Of a text of many skills. Where a text has more, all of it is counted."""
+"""An upper bound for texts of many skills. The tokens of a text that exceeds it are all counted."""
 _SHARE_BY_RELEVANCE: Final = 0.05
-"""Of the budget, if it does not hold all skills. The rest shows the same skills to every question."""
+"""The share of the budget for skills chosen by relevance, if not all fit. The rest is the same for every query."""
 
 
 class PromptParts(NamedTuple):
@@ -45,7 +45,7 @@ class PromptParts(NamedTuple):
     changes: str
     """What has changed since, and takes precedence; empty if nothing has."""
     relevant: str
-    """Of a book that exceeds the budget: what fits the query best of the rest."""
+    """If the book exceeds the budget: the most relevant of the other skills."""
 
     def __str__(self) -> str:
         """Return all parts as one text."""
@@ -92,14 +92,14 @@ class _Choice(NamedTuple):
 
 @final
 class FrozenCopy:
-    """The skills of one book at a version that does not move with every change. It is not thread-safe.
+    """The skills of one book at a version that advances only now and then. Not thread-safe.
 
-    A prompt takes as long as its own skills and those that have changed, however many others the book has.
+    The cost of a prompt depends on its own skills and the changed ones, not on the size of the book.
 
     Args:
         book: The book, as it is now.
-        version: The version of the book that is copied; None if it has no versions.
-        then: The book at that version; by default as it is now.
+        version: The version to copy; None for a book without versions.
+        then: The book at that version; by default, the current one.
     """
 
     def __init__(self, book: BookState, version: int | None, then: BookState | None = None) -> None:
@@ -112,10 +112,10 @@ class FrozenCopy:
         self._log: list[_Change] = []
         """With versions: the changes that are not in the copy."""
         self._behind: dict[str, None] = {}
-        """Without versions: the skills that are not in the copy as they are now."""
+        """Without versions: the skills that have changed since the copy."""
         self._differences: dict[str, Skill | None] = {}
         self._unchecked: dict[str, None] = {}
-        """The skills that may differ from the copy in another way than `_differences` says."""
+        """The skills whose entries in `_differences` may be outdated."""
         self._choices: dict[int, _Choice] = {}
         self._latest: FrozenCopy | None = None
         """A copy that follows every change, while there are too many for a list of them."""
@@ -136,12 +136,12 @@ class FrozenCopy:
         return version - (version - 1) % _INTERVAL if version else 0
 
     def skill_changed(self, before: Skill | None, after: Skill | None, version: int | None) -> None:
-        """Note a change, while the book still or already has a position for the skill.
+        """Record a change. The book must have a position for the skill, even if it is being removed.
 
         Args:
             before: The skill before the change; None if there was none.
             after: The skill now; None if it is gone.
-            version: The version of the book, which does not have the change yet.
+            version: The version of the book, which does not include the change yet.
         """
         changed = after if before is None else before
         assert changed is not None
@@ -171,7 +171,7 @@ class FrozenCopy:
         return self._version is not None and self.version_for(version) >= self._version
 
     def move(self, version: int | None) -> None:
-        """Make it the copy for a version of the book.
+        """Advance the copy to the one for a version of the book.
 
         Args:
             version: The version of the book; None if it has none.
@@ -193,12 +193,12 @@ class FrozenCopy:
         self._take_over(passed, later)
 
     def _follow(self) -> None:
-        """Take over every change, without versions."""
+        """Copy all changes of a book without versions."""
         behind, self._behind = self._behind, {}
         self._take_over(behind, {})
 
     def _take_over(self, ids: Collection[str], known: Mapping[str, tuple[Skill | None, int]]) -> None:
-        """Take over skills as they are in the book, or as they are in `known` with their positions."""
+        """Copy skills and positions from `known`, or else from the book."""
         if not ids:
             return
         if len(ids) > _MANY_AT_ONCE:
@@ -225,7 +225,7 @@ class FrozenCopy:
         Args:
             budget_tokens: The maximum size of the text, in tokens.
             count_tokens: Counts the tokens of a text.
-            ranked: Yields the active skills, those that fit the query best first.
+            ranked: Yields the active skills, the most relevant ones first.
         """
         changed = self._changed()
         if len(changed) > _MOST_CHANGES:
@@ -239,7 +239,7 @@ class FrozenCopy:
             choice = self._choices[budget_tokens] = self._chosen(budget_tokens, count_tokens)
         copied, is_whole, frozen = choice
         if any(skill is None and id in copied for id, skill in changed.items()):
-            # What was removed is not sent any more, at the price of the text that follows it.
+            # A removed skill must not be sent, even though the text after it is then no longer cached.
             frozen = plain_lines([skill for id, skill in copied.items() if changed.get(id, skill) is not None])
         positions = self._book.positions
         there = [skill for skill in changed.values() if skill is not None]
@@ -272,7 +272,7 @@ class FrozenCopy:
         return self._differences
 
     def _chosen(self, budget_tokens: int, count_tokens: Callable[[str], int]) -> _Choice:
-        """Return the skills of the copy that are shown, pinned ones first."""
+        """Return the skills of the copy to show, pinned ones first."""
         if not self._certainly_exceeds(budget_tokens, count_tokens):
             active = self._in_order(skill for skill in self._skills.values() if skill.is_active)
             text = plain_lines(active)
@@ -294,7 +294,7 @@ class FrozenCopy:
         return sorted(skills, key=lambda skill: (not skill.pinned, self._positions[skill.id]))
 
     def _certainly_exceeds(self, budget_tokens: int, count_tokens: Callable[[str], int]) -> bool:
-        """Return whether a part of the skills has more tokens than the budget already."""
+        """Return whether a part of the skills already exceeds the budget."""
         some: list[Skill] = []
         characters = 0
         for skill in self._skills.values():
@@ -315,7 +315,7 @@ def _shown_as(skill: Skill | None) -> tuple[str, bool] | None:
 
 @final
 class BookCopies:
-    """Keeps the copy for the prompts of one book. It is not thread-safe.
+    """Keeps the copy for the prompts of one book. Not thread-safe.
 
     Args:
         book: The book.
@@ -327,7 +327,7 @@ class BookCopies:
         self._order_changes = 0
 
     def skill_changed(self, before: Skill | None, after: Skill | None, version: int | None) -> None:
-        """Note a change, as `FrozenCopy.skill_changed` does."""
+        """Record a change; see `FrozenCopy.skill_changed`."""
         if self._copy is not None:
             self._copy.skill_changed(before, after, version)
 
@@ -356,6 +356,6 @@ class BookCopies:
         try:
             return FrozenCopy(self._book, copied, shown_at(copied))
         except SkillbookError as error:
-            # The prompts are the same but for what repeats: nobody has to repair a history for them.
-            logger.warning("The prompts begin with the newest skills: %s", error)
+            # Prompts only need the history to be cached for longer, so a damaged one must not stop them.
+            logger.warning("Prompts begin with the current skills; an earlier version cannot be read: %s", error)
             return FrozenCopy(self._book, copied)

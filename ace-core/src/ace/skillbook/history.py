@@ -125,7 +125,7 @@ def before_events(now: BookState, events: Sequence[Event]) -> BookState | None:
         events: Its last events, in order.
 
     Returns:
-        A book with the texts, counters and positions of that time, and nothing else; None if an event does not say
+        A book with the texts, counters and positions of that time, and nothing else; None if an event does not record
         what it replaced.
     """
     then = BookState()
@@ -164,7 +164,7 @@ def decoded(stored: StoredEvent) -> tuple[Event, ...]:
 
 
 def rolled_back(now: BookState, then: BookState) -> BookState:
-    """Return the earlier state, with a counter that never assigns an id a second time.
+    """Return the earlier state, with a counter that never reuses an id.
 
     The vectors of unchanged texts are kept.
     """
@@ -210,7 +210,7 @@ def blame(store: SkillbookStore, skill_id: str) -> list[BlameEntry]:
             continue
         for event in decoded(stored):
             if isinstance(event, Embedded):
-                about = False  # vectors are made from the text of a skill, and say nothing about it
+                about = False  # a vector is computed from the text and does not change the skill
             elif isinstance(event, RolledBack):
                 about = _changed_by(store, stored.version, skill_id)
             elif isinstance(event, Imported):

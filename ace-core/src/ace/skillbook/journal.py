@@ -5,7 +5,7 @@ reapplies its own. Only what the events changed is undone, so the cost of a comm
 on the size of the skillbook.
 
 Who calls what: every method of `Skillbook` that writes makes its event through `Journal.make`; `StoreBinding.commit`
-undoes and redoes the events when the store has moved on; `JsonFiles.merge` redoes them on the newest file. All of
+undoes and redoes the events when the store has newer versions; `JsonFiles.merge` redoes them on the newest file. All of
 them run on the thread of the caller, who holds the lock of the skillbook. Nothing here locks, waits or reads a clock.
 
 Invariants:
@@ -122,7 +122,7 @@ class Journal:
 
 
 def _numbered_anew(event: Event, state: BookState) -> Event:
-    """Return the event with the next free number of the book, if its skill has a number of the book."""
+    """Return the event with the next free number, if the book numbered its skill."""
     if not isinstance(event, Added) or event.number in (None, NO_NUMBER):
         return event
     new_id, number = state.free_id(event.skill.section)
@@ -140,7 +140,7 @@ def _pairs(event: Event) -> Iterable[tuple[str, str]]:
 
 
 def _given_ids(event: Event, made: Event) -> Iterable[tuple[str, str]]:
-    """Return the skills that got another id: the old and the new one."""
+    """Return the old and the new id of each skill whose id has changed."""
     if isinstance(event, Added | Imported) and isinstance(made, Added | Imported):
         return [(old, new) for old, new in zip(touched_ids(event), touched_ids(made), strict=True) if old != new]
     return ()

@@ -18,7 +18,7 @@ from ace.skillbook.json_write import book_json
 from ace.skillbook.state import BookContents, BookState, state_from
 
 _COARSEST_TICK: Final = 2_000_000_000
-"""In nanoseconds: FAT counts in steps of two seconds."""
+"""In nanoseconds: FAT stores times in steps of two seconds."""
 
 
 class Fingerprint(NamedTuple):
@@ -33,13 +33,13 @@ class Fingerprint(NamedTuple):
     size: int
     changed_at: int
     is_distinct: bool
-    """Whether no other content can have the same number, size and time."""
+    """Whether no other content can have the same inode, size and time."""
     checksum: int
 
     @classmethod
     def of_read(cls, status: os.stat_result, data: bytes) -> Fingerprint:
         """Return the fingerprint of a file from its status before the data were read."""
-        # What changes within a tick of the clock of the file system gets the same time.
+        # Changes within one tick of the file system's clock get the same time.
         is_distinct = time.time_ns() - status.st_mtime_ns > _COARSEST_TICK
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, is_distinct, zlib.crc32(data))
 
@@ -71,7 +71,7 @@ class JsonFiles:
 
         Raises:
             FileNotFoundError: If there is none.
-            SkillbookFileError: If it is not a skillbook; the error names file, place and reason.
+            SkillbookFileError: If it is not a skillbook; the error contains the file, the place and the reason.
         """
         data, status = _whole_file(path)
         contents = _contents(path, data)
@@ -90,7 +90,7 @@ class JsonFiles:
             overwrite: Whether to replace a skillbook in the file regardless of its contents.
 
         Raises:
-            SkillbookChangedError: If the file changed since this book read or wrote it, or if this book never did.
+            SkillbookChangedError: If the file changed since this book read or wrote it, or this book has done neither.
             SkillbookFileError: If there is a file that is not a skillbook.
             OSError: If it cannot be written; the old file is preserved.
         """

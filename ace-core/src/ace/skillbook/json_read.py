@@ -143,7 +143,7 @@ def read_bytes(data: bytes) -> BookContents:
     """Read the bytes of a file.
 
     Raises:
-        SkillbookFileError: If they are not a skillbook; it says where and why.
+        SkillbookFileError: If they are not a skillbook; the error says where and why.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -263,7 +263,7 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
         return [read_skill(id, fields, strict=True) for id, fields in entries.items()]
     names: dict[str, str] = {}
     for id, fields in entries.items():
-        fields["id"] = id  # the same text object as the key: its hash is known, and it is held once
+        fields["id"] = id  # the string object of the key: its hash is cached, and it is stored once
         fields["section"] = names.setdefault(fields["section"], fields["section"])
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
         fields["embedding"] = fields["merged_into"] = None
@@ -311,7 +311,7 @@ def _all_sources_as_written(sources: list[Any]) -> bool:
 
 
 def _all_cases_as_written(groups: list[Any]) -> bool:
-    """Return whether every skill with cases has a list of them, each once."""
+    """Return whether all cases are as ACE writes them: non-empty lists of valid cases without duplicates."""
     if not groups:
         return True
     if set(map(type, groups)) != {list} or not all(groups):
@@ -341,11 +341,11 @@ def _columns(rows: list[Any], *shapes: tuple[str, ...]) -> dict[str, tuple[Any, 
 
     Args:
         rows: The rows.
-        *shapes: The fields that a row may have; the first ones are those of the first shape, which are returned.
+        *shapes: The fields that a row may have. Each shape begins with the first one, whose fields are returned.
     """
     if set(map(type, rows)) != {dict} or not set(map(tuple, rows)) <= set(shapes):
         return None
-    # The columns end with the shortest row: it may lack what the longer shapes have at their end.
+    # `zip` stops at the shortest row, which may lack the last fields of the longer shapes.
     return dict(zip(shapes[0], zip(*map(dict.values, rows), strict=False), strict=False))
 
 
@@ -405,7 +405,7 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
         if not _has_our_cases(fields):
             ignored |= {f"{name}.cases"}
             del fields["cases"]
-        if not isinstance(fields.get("pinned", False), bool):  # elsewhere, the word may mean anything
+        if not isinstance(fields.get("pinned", False), bool):  # other frameworks may use this name for something else
             ignored |= {f"{name}.pinned"}
             del fields["pinned"]
         ignored |= {f"{name}.{field}" for field in fields.keys() - _KNOWN_SKILL_FIELDS - set(_CONTENT_NAMES)}
@@ -502,7 +502,7 @@ def _section_of(sections: Any) -> dict[str, str]:
 
 
 def read_sources(value: Any, place: str, *, strict: bool = True) -> tuple[InsightSource, ...]:
-    """Read a list of sources; None is an empty one."""
+    """Read a list of sources; None means that there are none."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -552,7 +552,7 @@ def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
 
 
 def _has_our_cases(fields: dict[str, Any]) -> bool:
-    """Return whether the cases of a skill, if it has any, are such as ours: elsewhere, the word may mean anything."""
+    """Return whether the field `cases` has our format: other frameworks may use the name for something else."""
     try:
         read_cases(fields.get("cases"), "")
     except SkillbookFileError:

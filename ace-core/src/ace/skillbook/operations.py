@@ -54,7 +54,7 @@ def check_text(text: str, name: str) -> None:
 
 
 def check_content(content: str) -> None:
-    """Reject a content that is empty or not a string."""
+    """Reject content that is empty or not a string."""
     check_text(content, "content")
     if not content or content.isspace():
         raise EventRefusedError("the content is empty")
@@ -71,7 +71,7 @@ def check_id(skill_id: str) -> None:
     check_text(skill_id, "skill_id")
     if not is_citable(skill_id):
         raise EventRefusedError(
-            f"{skill_id!r} is not a valid id: it must consist of visible characters, without blanks or brackets"
+            f"{skill_id!r} is not a valid id: it must consist of printable characters other than spaces and brackets"
         )
 
 
@@ -156,7 +156,7 @@ def check_operation(operation: UpdateOperation) -> None:
 
 
 def _further_sources(operation: UpdateOperation) -> list[InsightSource]:
-    """Return the sources of an operation besides its first one, which they resemble in everything but the trace."""
+    """Return the sources of an operation after the first one, from which they differ only in the trace."""
     try:
         traces = operation.evidence_traces
     except ValueError as error:
@@ -269,8 +269,8 @@ def results_noted(
         state: The state of the book.
         results: The cases with their results, by skill id.
         at: The current time, for results without one.
-        contents: The texts with which they were asked, by skill id. If a skill has another text now, or when the event
-            is applied to what another process has written, its results are ignored.
+        contents: The texts with which the cases were run, by skill id. If the text of a skill is different now, or when
+            the event is reapplied after a commit of another process, its results are ignored.
 
     Raises:
         EventRefusedError: If one of them is not a case, or cannot be serialized.
@@ -301,12 +301,12 @@ def tagged(skill_id: str, counters: Mapping[str, object], at: str) -> Tagged:
 
 
 def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
-    """Return the single event of an operation; since it is only one, the operation is atomic.
+    """Return the event of an operation; a single event makes the operation atomic.
 
     Raises:
-        EventRefusedError: If the operation is invalid; the text says why.
+        EventRefusedError: If the operation is invalid; the message says why.
     """
-    given: object = operation.type  # the constructor takes anything
+    given: object = operation.type  # the constructor accepts any type
     type_name = given.strip().upper() if isinstance(given, str) else ""
     if type_name not in OPERATION_TYPES:
         raise EventRefusedError(f"unknown operation type {operation.type!r}; use {', '.join(OPERATION_TYPES)}")
@@ -315,7 +315,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         return _added_by(state, operation, at)
     id = operation.skill_id
     if not id:
-        raise EventRefusedError(f"{type_name} needs a skill_id")
+        raise EventRefusedError(f"{type_name} requires a skill_id")
     if id not in state.skills:
         raise EventRefusedError(f"no such skill: {id!r}")
     if type_name == "REMOVE":
@@ -324,7 +324,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         counters = check_counters(operation.counters)
         counters = {tag: increment for tag, increment in counters.items() if increment}
         if not counters:
-            raise EventRefusedError(f"TAG needs a counter in metadata: one of {', '.join(TAGS)}")
+            raise EventRefusedError(f"TAG requires a counter in metadata: one of {', '.join(TAGS)}")
         return tagged(id, counters, at)
     texts = {
         "section": (operation.section or "").strip() or None,
@@ -338,7 +338,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if skill.pinned and (texts["section"] is not None or texts["content"] not in (None, skill.content)):
         raise EventRefusedError(f"the skill {id!r} is pinned; its text and section cannot be changed")
     if all(text is None for text in texts.values()) and not operation.counters and not operation.cases:
-        raise EventRefusedError("UPDATE needs a content")
+        raise EventRefusedError("UPDATE requires a change, such as new content")
     cases = _timed(operation.cases, at)
     further = _further_sources(operation)
     return updated(id, at, texts, operation.counters, operation.insight_source, cases, further_sources=further)
@@ -361,7 +361,7 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
     if operation.skill_id and operation.skill_id in state.skills:
         raise EventRefusedError(f"there is already a skill {operation.skill_id!r}; use UPDATE to change it")
     if operation.content is None:
-        raise EventRefusedError("ADD needs a content")
+        raise EventRefusedError("ADD requires content")
     wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
     event = added(
         state,

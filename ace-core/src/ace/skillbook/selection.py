@@ -15,10 +15,10 @@ from ace.skillbook.line_formats import LineFormat
 from ace.skillbook.state import BookState
 
 TokenCounter = Callable[[str], int]
-"""From a text to its number of tokens."""
+"""Maps a text to its number of tokens."""
 
 Ranker = Callable[[str, Sequence[Skill]], Sequence[float]]
-"""From a question and skills to one relevance score each; 0 means not relevant."""
+"""Maps a question and skills to a relevance score for each skill; 0 means not relevant."""
 
 _is_pinned = attrgetter("pinned")
 _FIRST_RANKED = 128
@@ -40,14 +40,14 @@ _TOKENS_OF_BYTES: Final = (
     (bytes(range(0xE0, 0xF0)), 0.89),  # of Chinese, Japanese, Korean and most symbols
     (bytes(range(0xF0, 0xF8)), 2.0),  # of emoji and rare characters
 )
-"""How many tokens characters have on average, by their first byte in UTF-8: halfway between the tokenizers of gpt-4 and
+"""The average number of tokens per character, by its first byte in UTF-8: halfway between the tokenizers of gpt-4 and
 gpt-4o, fitted to prose, code and data."""
 _TOKENS_OF_KIND: Final = [tokens for _, tokens in _TOKENS_OF_BYTES]
 _KIND_OF_BYTE: Final = bytes(
     next((kind for kind, (members, _) in enumerate(_TOKENS_OF_BYTES) if byte in members), len(_TOKENS_OF_BYTES))
     for byte in range(256)
 )
-"""The kind of each byte, as a table for `bytes.translate`; bytes that count nothing have one more."""
+"""The kind of each byte, as a table for `bytes.translate`; all bytes that are not counted share one more kind."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -66,7 +66,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
-    """Return the skills in order: pinned ones, then the most relevant and helpful; ties in the order of the book."""
+    """Return the skills in order: pinned ones, then the most relevant and helpful; ties keep the order of the book."""
     if query is None:
         return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
     scores = ranker(query, skills)
@@ -78,10 +78,10 @@ def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[S
 
 @final
 class Ranking:
-    """The active skills of a book by their relevance to a question, found by their words.
+    """An index of the active skills that ranks them by their words.
 
-    The order is that of `ranked` with a `LexicalRanker`. Only as much of it as is needed is computed, and of the skills
-    only those that have changed since the last question are read again.
+    The order is that of `ranked` with a `LexicalRanker`, but only the requested part of it is computed, and only skills
+    that have changed since the last question are indexed again.
 
     Args:
         state: The book.
@@ -95,7 +95,7 @@ class Ranking:
         self._changed: dict[str, None] = {}
 
     def skill_changed(self, skill_id: str) -> None:
-        """Note that a skill has changed; it is read again when there is a question."""
+        """Record that a skill has changed; it is indexed again at the next question."""
         self._changed[skill_id] = None
 
     def first(self, query: str, count: int) -> list[Skill]:
@@ -103,7 +103,7 @@ class Ranking:
 
         Args:
             query: The question.
-            count: How many to return.
+            count: The maximum number of skills.
         """
         self._read()
         pinned = self._index.in_order(query, self._pinned) if self._pinned else []
@@ -144,7 +144,7 @@ class Ranking:
 
 
 def _pinned_skills_first(skills: list[Skill]) -> list[Skill]:
-    """Return the skills, pinned ones first; else they stay in their order."""
+    """Return the skills in the given order, but pinned ones first."""
     return sorted(skills, key=lambda skill: not skill.pinned) if any(map(_is_pinned, skills)) else skills
 
 
@@ -201,10 +201,10 @@ def write_ranked(format: LineFormat, skills: Sequence[Skill]) -> str:
 def write_by_section(
     format: LineFormat, sections: Sequence[str], places: Mapping[str, int], skills: Sequence[Skill]
 ) -> str:
-    """Return the lines of the skills under their sections: pinned skills and their sections first, else as in the book.
+    """Return the lines of the skills by section, in the order of the book, but pinned skills and their sections first.
 
     Args:
-        format: How they are written.
+        format: The output format.
         sections: The names of all sections in order.
         places: The place of each skill in the book, by id.
         skills: The skills, in any order.
@@ -227,9 +227,10 @@ def _pinned_first(sections: Iterable[str], pinned: Set[str]) -> list[str]:
 
 @final
 class PromptCache:
-    """Lines by section. A change only takes formatting its line and one join, not the whole book.
+    """The lines of a prompt by section. After a change, only one line is formatted and one section joined again.
 
-    Lines of a section are in the order in which they are shown, so a pin, which changes that order, clears the cache.
+    The lines of a section are in the order in which they are shown, so pinning, which changes that order, clears the
+    cache.
     """
 
     __slots__ = ("_format", "_lines", "_order_changes", "_pending", "_pinned", "_texts", "_whole")
@@ -253,7 +254,7 @@ class PromptCache:
             return
         if after is not None and after.is_active:
             if before is not None and not before.is_active:
-                self.clear()  # it comes back in the middle of its section
+                self.clear()  # it returns to the middle of its section
                 return
             self._pending[after.id] = None
             self._texts.pop(after.section, None)
@@ -319,11 +320,11 @@ class SourceSummary(NamedTuple):
     skills_with_source: int
     skills_without_source: int
     by_trace: dict[str, int]
-    """Number of skills by trace id, the most first."""
+    """Number of skills by trace id, largest first."""
     by_epoch: dict[int, int]
     """Number of skills by epoch, in order."""
     by_integration: dict[str, int]
-    """Number of skills by integration, the most first."""
+    """Number of skills by integration, largest first."""
 
 
 def source_map(skills: Iterable[Skill]) -> dict[str, list[InsightSource]]:

@@ -25,8 +25,8 @@ VECTOR_TABLES: Final = (
 )
 """`layout` contains the ids of a block in order, each with the length of its vector in bytes."""
 
-# One vector fills a third of a database page, so with a row for each a quarter of the file would be air. A block of
-# sixteen fills its pages, and is still rewritten in no time when one of its vectors changes.
+# A vector fills a third of a database page, so with one row per vector a quarter of the file would be empty. A block of
+# sixteen fills its pages, and is still cheap to rewrite when one of its vectors changes.
 BLOCK_SIZE: Final = 16
 _IDS_A_QUERY: Final = 500
 
@@ -211,8 +211,8 @@ COLUMNS: Final = {
 }
 """The columns that are read and written, by table of the newest version."""
 
-_WORDS: Final = {bytes: "bytes", str: "a text", int: "a whole number", float: "a fraction", NoneType: "nothing"}
-"""The types of SQLite's values."""
+_TYPES: Final = {bytes: "a BLOB", str: "TEXT", int: "an INTEGER", float: "a REAL", NoneType: "NULL"}
+"""SQLite's names for the types of values."""
 
 
 def bring_up_to_date(
@@ -285,12 +285,12 @@ def check_values(table: str, rows: Sequence[tuple[object, ...]], **types: type |
         **types: The allowed types of each column of the rows, in order.
 
     Raises:
-        SkillbookFileError: A value has another type; the error names the column.
+        SkillbookFileError: If a value has another type; the error names the column.
     """
     for (column, allowed), values in zip(types.items(), zip(*rows, strict=True), strict=False):
         for found in set(map(type, values)):
             if not issubclass(found, allowed):
-                raise damaged(f"it holds {_WORDS[found]}", f"{table}.{column}")
+                raise damaged(f"it contains {_TYPES[found]}", f"{table}.{column}")
 
 
 def damaged(reason: str, place: str) -> SkillbookFileError:
@@ -304,14 +304,14 @@ def damaged(reason: str, place: str) -> SkillbookFileError:
 
 
 def blank_tables() -> sqlite3.Connection:
-    """Return the tables of a new store in memory, which are read instead of a file that has none yet."""
+    """Return an in-memory database with the empty tables of a store, to read instead of a file that has none yet."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     bring_up_to_date(connection, Path(":memory:"))
     return connection
 
 
 def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:
-    """Return the version of the file: 0 for an empty one."""
+    """Return the version of the file; 0 if it is empty."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
@@ -352,7 +352,7 @@ def _backup(path: Path, version: int) -> None:
 
 
 BUSY_SECONDS: Final = 60
-"""How long a writer waits for another one. Each locks the file for about a millisecond."""
+"""How long a writer waits for the others. Each of them locks the file for about a millisecond."""
 _SECONDS_BETWEEN_TRIES: Final = 0.005
 
 
@@ -414,14 +414,14 @@ def _naming_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error}", path=path) from error
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # an error text may quote what is not UTF-8
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # an error message may quote bytes that are not UTF-8
         raise SkillbookFileError(f"not an SQLite skillbook: {error}", path=path) from error
     except OSError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error.strerror}", path=path) from error
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to WAL mode. SQLite itself does not wait for another process that does the same at this moment."""
+    """Switch to WAL mode. SQLite does not wait for another process that is doing the same."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -504,7 +504,7 @@ class SqliteFile:
 
         The last process that closes the file removes the log, so deleted texts do not remain in it for long.
         """
-        with self._lock, self._naming_errors("cannot be brought up to date from its log"):
+        with self._lock, self._naming_errors("could not checkpoint its write-ahead log"):
             connection = self._writer()
             connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -524,7 +524,7 @@ class SqliteFile:
     def _connect(self) -> sqlite3.Connection:
         connection = open_connection(self.path)
         self._is_prepared = self._has_tables = False
-        # A store without references closes its file.
+        # The file is closed when the store is garbage-collected.
         weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
         return connection
 
@@ -541,7 +541,7 @@ class SqliteFile:
         return self._blank
 
     def _writer(self) -> sqlite3.Connection:
-        """Return the connection to the file, ready to be written."""
+        """Return the connection to the file, ready to write."""
         connection = self._open()
         if not self._is_prepared:
             prepare_to_write(connection, self.path)
@@ -549,7 +549,7 @@ class SqliteFile:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection of this process: one that was inherited by a fork must not be used."""
+        """Return the connection of this process: one that was inherited through a fork must not be used."""
         connection = self._connection
         if connection is None or self._process != os.getpid():
             if connection is not None:
@@ -568,7 +568,7 @@ class SqliteFile:
     def _naming_errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # an error text may quote what is not UTF-8
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # an error message may quote bytes that are not UTF-8
             raise SkillbookStoreError(f"the store {self.path} {what}: {readable(error)}") from error
         except SkillbookFileError as error:
             raise error if error.path is not None else error.at(self.path) from error
@@ -584,6 +584,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _close_in_its_process(connection: sqlite3.Connection, process: int) -> None:
-    """Close a connection, unless it was inherited by a fork: that would disturb the parent process."""
+    """Close a connection, unless it was inherited through a fork: that would disturb the parent process."""
     if os.getpid() == process:
         connection.close()

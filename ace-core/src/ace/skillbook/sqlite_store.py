@@ -62,7 +62,7 @@ class SqliteStore:
         path: The file, which is created if it does not exist.
 
     Raises:
-        SkillbookFileError: If the file is not a skillbook, or one of a newer version of ACE. It is not changed.
+        SkillbookFileError: If the file is not a skillbook, or was written by a newer version of ACE. It is not changed.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -77,7 +77,7 @@ class SqliteStore:
             vectors = read_vectors(connection)
             decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2").fetchall()
         check_values("skill", skills, id=str, position=int, data=str)
-        # They are nearly in this order; SQLite would copy the texts of all rows to sort them.
+        # The rows are almost sorted already; SQLite would copy all their texts to sort them.
         skills.sort(key=itemgetter(1))
         check_values("decision", decisions, first_id=str, second_id=str, data=str)
         return StoredBook(
@@ -175,7 +175,7 @@ class SqliteStore:
         first = json.dumps([run], ensure_ascii=False)[:-1] + ","
         after = first[:-1] + chr(ord(",") + 1)
         with self._file.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")  # else the text stays in the free pages of the file
+            connection.execute("PRAGMA secure_delete = ON")  # otherwise the text stays in free pages of the file
             deleted = connection.execute("DELETE FROM answer WHERE key >= ? AND key < ?", (first, after)).rowcount
         if deleted:
             self._file.empty_log()
@@ -183,7 +183,8 @@ class SqliteStore:
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
         """Return a lock on a run that only one process can hold at a time; see `LocksRuns`."""
-        # Hidden, so that it does not count as a trace in a folder of traces, and short, whatever the store is called.
+        # Hidden, so that it is not read as a trace in a folder of traces, and short even if the name of the store is
+        # long.
         name = hashlib.sha256(f"{self.path.name}/{run}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return passing_lock(self.path.with_name(f".ace-run-{name}.lock"))
 

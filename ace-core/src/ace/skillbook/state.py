@@ -1,7 +1,7 @@
 """The ordered skills of one book, with indexes for cheap operations, and the assignment of ids.
 
-The order of a book is the order of its skills, and determines the order of its sections: a section is where its first
-skill is. So a book that is read back from any store is serialized to the same bytes.
+The order of a book is the order of its skills, and determines the order of its sections: each section has the position
+of its first skill. So a book that is read back from any store is serialized to the same bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def looks_like_ours(id: str) -> bool:
 
 
 def is_citable(id: str) -> bool:
-    """Return whether an id can be cited in brackets: it is visible, without blanks and brackets.
+    """Return whether an id can be cited in brackets: all characters are printable, and none is a space or bracket.
 
     Example:
         >>> is_citable("geography-00001"), is_citable("new skill"), is_citable("a]-1"), is_citable("")
@@ -148,7 +148,7 @@ class BookState:
         """How often skills were restored in the middle; cached orders are invalid afterwards."""
         self._unordered = False
         self._active: _ActiveSkills | None = None
-        """Made when it is needed first, and kept up to date from then on."""
+        """Created on first use, and then kept up to date."""
 
     def put(self, skill: Skill, position: int | None = None) -> None:
         """Add a skill at the end, or replace the one with the same id in its position.
@@ -309,7 +309,7 @@ class BookState:
 
 @final
 class _ActiveSkills:
-    """The active skills of a book in order, and what is counted of them. A change does not look at the others."""
+    """The active skills of a book in order, with their counts. Updating one skill does not visit the others."""
 
     __slots__ = ("_positions", "harmful", "helpful", "neutral", "sections", "skills")
 

@@ -56,7 +56,7 @@ def register_store(kind: StoreKind) -> None:
         kind: The kind.
 
     Raises:
-        ValueError: Its name, a scheme or a suffix is taken, or a suffix is reserved for plain files.
+        ValueError: If its name, a scheme or a suffix is taken, or a suffix is reserved for plain files.
     """
     with _lock:
         for known in _kinds.known.values():
@@ -93,7 +93,7 @@ def find_store(location: str | Path) -> StoreKind | None:
         location: A file or `scheme://...`.
 
     Raises:
-        ValueError: No store has this scheme.
+        ValueError: If no store supports this scheme.
 
     Example:
         >>> find_store("skills.json") is None

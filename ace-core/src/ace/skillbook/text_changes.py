@@ -1,4 +1,4 @@
-"""Which skills of a book have a new text since a moment, at a cost that does not depend on the size of the book."""
+"""Tracks which skills of a book are added, removed or reworded, at a cost independent of the size of the book."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ace.skill import Skill
 __all__ = ["BookMark", "TextChanges"]
 
 _MOST: Final = 4096
-"""How many changes are kept. Changes before these are not known any more."""
+"""The number of changes to remember; older ones are forgotten."""
 
 
 class BookMark(NamedTuple):
-    """A moment in the life of a skillbook; `Skillbook.mark` returns it."""
+    """A point in the history of a skillbook, as returned by `Skillbook.mark`."""
 
     version: int | None
     """The version of its store; None without a store."""
     changes: tuple[int, int] | None = None
-    """How many changes the object had seen; None for a mark that another process has made."""
+    """The counts of changes in this process; None for a mark that was set in another process."""
 
 
 @final
 class TextChanges:
-    """The ids of the skills that got another text or section, or came or went. It is not thread-safe.
+    """The ids of skills that were added or removed, or whose text or section has changed. Not thread-safe.
 
     Example:
         >>> from ace.skill import Skill
@@ -38,10 +38,10 @@ class TextChanges:
     def __init__(self) -> None:
         self._ids: deque[str] = deque(maxlen=_MOST)
         self.count = 0
-        """How many changes there were."""
+        """The number of changes so far."""
 
     def note(self, before: Skill | None, after: Skill | None) -> None:
-        """Note a change, unless the skill says the same as before.
+        """Record a change, unless neither the text nor the section differs.
 
         Args:
             before: The skill before the change; None if there was none.
@@ -55,7 +55,7 @@ class TextChanges:
         self.count += 1
 
     def since(self, count: int) -> frozenset[str] | None:
-        """Return the ids of the skills that have changed since there were so many changes; None if it is not known.
+        """Return the ids of the skills that have changed since an earlier count; None if these changes were forgotten.
 
         Args:
             count: An earlier `count`.

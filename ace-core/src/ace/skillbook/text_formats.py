@@ -29,7 +29,7 @@ def playbook_text(state: BookState) -> str:
     """Return the active skills as `## SECTION` headings with `[id] helpful=5 harmful=0 :: content` lines."""
     parts = []
     skills = state.ordered_skills()
-    renamed = citable_ids(list(skills))  # an older store may hold ids that a line cannot
+    renamed = citable_ids(list(skills))  # an older store may have ids that cannot be written in a line
     for name in state.ordered_sections():
         lines = [
             f"[{renamed.get(id, id)}] helpful={skill.helpful} harmful={skill.harmful} :: {one_line(skill.content)}"

@@ -15,7 +15,7 @@ def pack_vector(values: Sequence[float] | bytes) -> bytes:
     """Return the numbers as float32 bytes; bytes are assumed to be packed already.
 
     Raises:
-        ValueError: A number is infinite or NaN, or the length of the bytes is not a multiple of 4.
+        ValueError: If a number is infinite or NaN, or the length of the bytes is not a multiple of 4.
 
     Example:
         >>> pack_vector([1.0, 0.5]).hex()
