@@ -210,7 +210,7 @@ def test_vectors_on_this_machine_need_their_package() -> None:
         "    print(error)\n"
     )
     said = run_python(code).stdout
-    assert "needs the package 'wordllama': pip install 'ace-core[embeddings]'" in said
+    assert "requires the package 'wordllama': pip install 'ace-core[embeddings]'" in said
 
 
 def is_similar(pair: tuple[str, str], detector: SimilarityDetector) -> bool:

@@ -132,9 +132,9 @@ def test_a_bad_line_costs_no_other_and_no_skill() -> None:
         result = DeduplicationManager(SIMILAR, SkillManager(client_for(server))).consolidate(book)
     assert contents(book) == list(UNITS[1:])
     assert [item.reason for item in result.skipped] == [
-        "its skills are not of one group that was asked about",
-        "its skills are not of one group that was asked about",
-        "nothing of its group would be left",
+        "its skills do not belong to one of the judged groups",
+        "its skills do not belong to one of the judged groups",
+        "it would remove the last skill of its group",
     ]
 
 

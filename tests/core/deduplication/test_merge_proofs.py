@@ -243,7 +243,7 @@ def test_without_a_prover_a_model_cannot_reword_skills_with_cases() -> None:
             ("Write high water as 14h30.", [holding("14h30")]), ("Write low water as 14h30.", [holding("14h30")])
         )
         result = manager(operation).consolidate(book)
-        assert result.applied == () and "no agent was given" in result.skipped[0].reason
+        assert result.applied == () and "there is no agent" in result.skipped[0].reason
         assert len(book) == 2 and not book.similarity_decisions()
 
 
@@ -293,7 +293,7 @@ def test_an_agent_out_of_reach_costs_no_skill(caplog: pytest.LogCaptureFixture) 
     result = manager(merging("Write all water as 14h30."), OutOfReach()).consolidate(book)
     assert result.applied == () and "cannot be reached" in result.problem
     assert not book.similarity_decisions() and len(book) == 2
-    assert "could not be asked" in caplog.text
+    assert "could not be run" in caplog.text
 
 
 def test_a_check_that_needs_a_judge_proves_nothing_without_one() -> None:

@@ -1,4 +1,4 @@
-"""Finds similar skills, by embeddings if there is an embedding model, else by words, and groups them."""
+"""Finds similar skills, by their embeddings or their words, and groups them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class SimilarityDetector:
         embedder: The embedding model; by default the one of `embedding_provider`.
 
     Raises:
-        ValueError: The provider is `local`, but its package is not installed.
+        ValueError: The provider is `local`, and its package is not installed.
 
     Example:
         >>> book = Skillbook()
@@ -238,8 +238,8 @@ def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
         return None
     if provider == "local" and not WordLlamaEmbedder.is_installed():
         raise ValueError(
-            "embedding_provider 'local' needs the package 'wordllama': pip install 'ace-core[embeddings]'; "
-            "'lexical' compares words and needs no package"
+            "embedding_provider 'local' requires the package 'wordllama': pip install 'ace-core[embeddings]'; "
+            "'lexical' compares words and requires no package"
         )
     factory = find_embedder(provider)
     if factory is None:
@@ -270,7 +270,7 @@ def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[lis
     for skill in skillbook.skills():
         section = skill.section if within_section_only else ""
         same_words.setdefault((section, telling_words(skill.content)), []).append(skill)
-    # Only few skills have the same words as another one, and only their values must be compared.
+    # Few skills have the same words as another one, so few values have to be compared.
     return [group for skills in same_words.values() if len(skills) > 1 for group in _same_values(skillbook, skills)]
 
 
@@ -304,9 +304,9 @@ def groups_of_pairs(pairs: Sequence[SimilarPair]) -> list[SimilarGroup]:
             first += second
             for skill in second:
                 group_of[skill.id] = first
-    inside: dict[int, list[SimilarPair]] = {}
+    inside: dict[str, list[SimilarPair]] = {}
     for pair in pairs:
         group = group_of[pair.first.id]
         if group is group_of[pair.second.id]:
-            inside.setdefault(id(group), []).append(pair)
+            inside.setdefault(group[0].id, []).append(pair)
     return [SimilarGroup(tuple(group_of[held[0].first.id]), tuple(held)) for held in inside.values()]

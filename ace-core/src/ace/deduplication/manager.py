@@ -44,7 +44,7 @@ class ConsolidationResult:
     applied: tuple[ConsolidationOperation, ...] = ()
     """The applied operations, in order."""
     skipped: tuple[SkippedConsolidation, ...] = ()
-    """The skipped operations with their reasons: they would have broken a case, or were invalid."""
+    """The skipped operations, which were invalid or would have broken a case, with the reasons."""
     undecided: tuple[tuple[str, ...], ...] = ()
     """The ids of similar skills without a decision, by group."""
     problem: str = ""
@@ -72,17 +72,17 @@ class DeduplicationManager:
     judged by the skill manager, all in one call; without a skill manager they are not changed. With the rule `longest`
     of the settings, similar skills that cannot contradict each other are merged before that, without a model.
 
-    A change to skills with cases is proven first: the questions of all their cases are asked with the new text. A
-    merge that breaks a case is skipped, and the decision to keep the skills is recorded with the reason. Without a
-    prover, skills with cases are merged only if their texts differ in nothing but case, whitespace and punctuation.
+    A change to skills with cases is proven first: all their cases are run with the new text. A merge that breaks a case
+    is skipped, and the decision to keep the skills is recorded with the reason. Without a prover, skills with cases are
+    merged only if their texts differ in nothing but case, whitespace and punctuation.
 
     Args:
         config: The settings; None uses the defaults.
-        skill_manager: Judges similar skills if it has the method `consolidate_skills`. If None, a runner uses its
-            own skill manager.
+        skill_manager: Judges similar skills, if it has the method `consolidate_skills`. If None, a runner provides its
+            own.
         embedder: The embedding model; by default the one of the settings.
-        prover: Asks an agent the questions of cases, such as `ace.proofs.CaseProver`. If None, a runner provides one
-            if its agent can be asked.
+        prover: Runs cases with an agent, such as `ace.proofs.CaseProver`. If None, a runner provides one if its agent
+            supports this.
 
     Example:
         >>> book = Skillbook()
@@ -103,7 +103,7 @@ class DeduplicationManager:
         prover: CaseProverLike | None = None,
     ) -> None:
         if prover is not None:
-            with_method("prover", prover, "outcome", advice="give a CaseProver(agent)")
+            with_method("prover", prover, "outcome", advice="pass a CaseProver(agent)")
         self.prover = prover
         self.config = config if config is not None else DeduplicationConfig()
         self.skill_manager = skill_manager
@@ -129,7 +129,7 @@ class DeduplicationManager:
         Both share the settings, the embedder and the vectors in memory.
 
         Args:
-            prover: Asks the questions of cases.
+            prover: Runs cases.
         """
         if self.prover is not None:
             return self
@@ -213,7 +213,7 @@ class DeduplicationManager:
         skillbook: Skillbook,
         similarities: Mapping[tuple[str, str], float] | None = None,
     ) -> tuple[ConsolidationReport, str]:
-        """Apply the decisions; return the report, and why agents could not be asked."""
+        """Apply the decisions. Return the report, and why cases could not be run, if so."""
         report = apply_consolidation_operations(
             decisions.operations, skillbook, similarities=similarities, results=decisions.results
         )
@@ -241,7 +241,7 @@ class DeduplicationManager:
         return decisions
 
     def _merge_into_longest(self, groups: Sequence[SimilarGroup], decisions: Decisions) -> None:
-        """Choose the similar skills of each group that become one: the longest text, with the oldest id."""
+        """Choose the similar skills of each group to merge. The longest text and the oldest id are kept."""
         for group in groups:
             longest = max(group.skills, key=lambda skill: (skill.pinned, len(skill.content)))
             joining = [longest, *_joining(longest, group)]
@@ -263,7 +263,7 @@ class DeduplicationManager:
             self.detector.ensure_embeddings(skillbook)
         except Exception as error:
             # A third-party embedder may raise any error, which must not lose a skill or end the run.
-            _logger.warning("Similar skills were not searched for, because embedding failed: %s", error)
+            _logger.warning("Skipped the search for similar skills, because embedding failed: %s", error)
             return [], f"no vectors: {error}"
         return groups_of_pairs(self.detector.detect_similar_pairs(skillbook)), ""
 
@@ -280,7 +280,7 @@ class DeduplicationManager:
             question = consolidation_prompt(groups)
             answer = finished(call_consolidator(BLOCKING, self.skill_manager, question))
         except Exception as error:
-            # As above: the client of a skill manager may be third-party code.
+            # The client of a skill manager may be third-party code too, and raise any error.
             _logger.warning("%d groups of similar skills were not changed: %s", len(groups), error)
             return nothing, f"no judgement: {error}"
         decisions = Decisions(self.prover)
@@ -295,7 +295,7 @@ class DeduplicationManager:
     def _decide(
         self, operation: ConsolidationOperation, group_of: Mapping[str, SimilarGroup], decisions: Decisions
     ) -> None:
-        """Check the operations of a model: they must not lose a deciding value."""
+        """Allow or reject an operation of the model, which must not lose a deciding value or break a case."""
         group = group_of[operation.skill_ids[0]]
         by_id = {skill.id: skill for skill in group.skills}
         skills = [by_id[id] for id in operation.skill_ids]
@@ -310,7 +310,7 @@ class DeduplicationManager:
         if isinstance(operation, DeleteOp):
             # The cases of a removed skill must pass with the skill that makes it superfluous.
             kept = _nearest(skills[0], group)
-            reasoning = operation.reasoning or f"{kept.id} says it already"
+            reasoning = operation.reasoning or f"{kept.id} already covers it"
             operation, skills = _merge_of([kept, skills[0]], kept, reasoning), [kept, skills[0]]
         if isinstance(operation, KeepOp) or decisions.is_proven(
             operation, _new_text(operation, skills), skills, keeps_values=True
@@ -332,7 +332,7 @@ def _joining(longest: Skill, group: SimilarGroup) -> Iterator[Skill]:
 
 
 def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:
-    """Return the text that an operation results in."""
+    """Return the resulting text of an operation."""
     if isinstance(operation, UpdateOp):
         return operation.new_content
     content = operation.merged_content
@@ -340,7 +340,7 @@ def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:
 
 
 def _nearest(skill: Skill, group: SimilarGroup) -> Skill:
-    """Return the skill of its group that a skill is most similar to."""
+    """Return the most similar skill of the group."""
     for pair in sorted(group.pairs, key=lambda pair: -pair.similarity):
         if skill in (pair.first, pair.second):
             return pair.second if pair.first is skill else pair.first
@@ -375,15 +375,15 @@ def _misfit(
     groups = [group_of.get(id) for id in operation.skill_ids]
     group = groups[0] if groups else None
     if group is None or any(other is not group for other in groups):
-        return "its skills are not of one group that was asked about"
+        return "its skills do not belong to one of the judged groups"
     for skill in group.skills:
         now = skillbook.get_skill(skill.id)
         if skill.id in operation.skill_ids and (now is None or now.content != skill.content):
-            return f"{skill.id!r} has changed since it was asked about"
+            return f"{skill.id!r} has changed since it was judged"
     if problem := pinned_problem(operation, group.skills):
         return problem
     if isinstance(operation, DeleteOp) and deleted.issuperset(
         {skill.id for skill in group.skills} - {operation.skill_id}
     ):
-        return "nothing of its group would be left"
+        return "it would remove the last skill of its group"
     return ""

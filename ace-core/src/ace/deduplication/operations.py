@@ -1,4 +1,4 @@
-"""Operations on similar skills: the prompt that asks for them, parsing of the answer, and their application."""
+"""Operations on similar skills: requests them from a model, parses its answer, and applies them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SkippedConsolidation:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
-    """The results of operations."""
+    """The result of applying operations."""
 
     applied: tuple[ConsolidationOperation, ...] = ()
     skipped: tuple[SkippedConsolidation, ...] = ()
@@ -127,8 +127,8 @@ def apply_consolidation_operations(
         skillbook: The skillbook to change. With a store, all operations are one commit or, inside `deferred_commits`,
             part of the next one.
         similarities: The similarities of pairs of ids (in alphabetical order), which KEEP records.
-        results: The cases that were asked with the new text, by the id of the skill that is kept. They are stored if
-            the operation is applied.
+        results: The cases that were run with the new text, by the id of the kept skill. They are stored if the
+            operation is applied.
     """
     applied: list[ConsolidationOperation] = []
     skipped: list[SkippedConsolidation] = []
@@ -155,7 +155,7 @@ def apply_consolidation_operations(
 def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled: set[str]) -> None:
     ids = operation.skill_ids
     if isinstance(operation, MergeOp | KeepOp) and len(ids) < 2:
-        raise EventRefusedError(f"{operation.type} needs two skills, got {len(ids)}")
+        raise EventRefusedError(f"{operation.type} requires two skills, got {len(ids)}")
     for id in ids:
         if id in settled:
             raise EventRefusedError(f"{id!r} was already changed by an earlier operation")
@@ -207,7 +207,7 @@ def _apply(
 
 
 def _merge(operation: MergeOp, skillbook: Skillbook) -> None:
-    """Merge the skills, and record for the kept skill which skills the merged ones were judged to differ from."""
+    """Merge the skills. The kept one inherits the decisions about which skills the merged ones differ from."""
     others = [id for id in operation.skill_ids if id != operation.keep_id]
     content = operation.merged_content
     if not content.strip():

@@ -1,8 +1,8 @@
-"""Check what a change to similar skills would lose: deciding values, and cases that would be answered incorrectly.
+"""Checks what a change to similar skills would lose: deciding values, and cases that would fail.
 
 A merged text can lose a rule and still read well, and a model that judges texts does not notice it. So a change to
-skills with cases is tested before it is made: the questions of all their cases are asked with the new text. This module
-does not change a skillbook.
+skills with cases is tested before it is made: all their cases are run with the new text. This module does not change a
+skillbook.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Verdict:
     """The verdict on whether skills may share a text."""
 
     reason: str = ""
-    """The reason if they may not; otherwise empty."""
+    """Why they may not; empty if they may."""
     breaks_case: bool = False
     """Whether the reason is a failed case, so that trying again is pointless."""
     results: tuple[SkillCase, ...] = ()
-    """The cases that were asked with the new text, with their results."""
+    """The cases that were run with the new text, with their results."""
     problem: str = ""
-    """Why the agent could not be asked; empty if it could."""
+    """Why the cases could not be run; empty if they could."""
 
 
 class Decisions:
     """Operations, divided into those that are allowed and those that are rejected.
 
     Args:
-        prover: Asks an agent the questions of cases; None if there is no agent.
+        prover: Runs cases with an agent; None if there is no agent.
     """
 
     def __init__(self, prover: CaseProverLike | None) -> None:
@@ -58,9 +58,9 @@ class Decisions:
         self.skipped: list[SkippedConsolidation] = []
         """The rejected operations, which would lose something."""
         self.results: dict[str, tuple[SkillCase, ...]] = {}
-        """The cases that were asked, by the id of the skill to keep."""
+        """The cases that were run, by the id of the skill to keep."""
         self.problems: list[str] = []
-        """Why agents could not be asked."""
+        """Why cases could not be run."""
 
     def allow(self, operation: ConsolidationOperation) -> None:
         """Allow an operation without a proof."""
@@ -80,7 +80,7 @@ class Decisions:
 
         Args:
             operation: The operation; this method does not allow it.
-            text: The text that it results in.
+            text: Its resulting text.
             skills: Its skills; the first one receives the text.
             keeps_values: Whether the text must contain every number, code and name of the skills.
         """
@@ -98,7 +98,7 @@ class Decisions:
 
 
 def lost_values(text: str, skills: Sequence[Skill]) -> str:
-    """Return which numbers, codes or names of the skills are missing from a text; empty if none is.
+    """Return which numbers, codes and names of the skills a text lacks; empty if it contains all of them.
 
     Args:
         text: The text of the merged skill.
@@ -119,8 +119,8 @@ def verdict_on(
     Args:
         text: The proposed text.
         skills: The skills; the first one receives the text.
-        prover: Asks the questions of cases; without one, only texts that differ in nothing but case, whitespace and
-            punctuation may be merged.
+        prover: Runs cases; without one, only texts that differ in nothing but case, whitespace and punctuation may be
+            merged.
         keeps_values: Whether the text must contain every number, code and name of the skills.
     """
     for skill, case in _held(skills):
@@ -138,7 +138,7 @@ def verdict_on(
     if not cases:
         return Verdict()
     if prover is None:
-        return _without_proof(text, skills, "no agent was given that can be asked the questions of its cases")
+        return _without_proof(text, skills, "there is no agent to run its cases with")
     return _Proof(prover, skills[0].replace(content=text, cases=cases), skills).verdict()
 
 
@@ -155,10 +155,10 @@ def _without_proof(text: str, skills: Sequence[Skill], why: str) -> Verdict:
 
 
 class _Proof:
-    """Asks the cases of skills with the merged skill.
+    """Runs the cases of skills with the merged skill.
 
     Args:
-        prover: Asks the questions.
+        prover: Runs the cases.
         merged: The merged skill.
         skills: The current skills.
     """
@@ -181,8 +181,8 @@ class _Proof:
                 results.append(self._with_result(case, passed=outcome.passed))
         except Exception as error:
             # The agent and its client may be third-party code and raise any error, which must not lose a skill.
-            _logger.warning("Cases of %s could not be asked: %s", ", ".join(s.id for s in self._skills), error)
-            return replace(self._unproven(f"its cases could not be asked: {error}"), problem=f"no proof: {error}")
+            _logger.warning("Cases of %s could not be run: %s", ", ".join(s.id for s in self._skills), error)
+            return replace(self._unproven(f"its cases could not be run: {error}"), problem=f"no proof: {error}")
         return Verdict(results=tuple(results))
 
     def _told(self, answer: str) -> str:
@@ -191,14 +191,14 @@ class _Proof:
         return f"{hidden(answer)!r:.80}" if callable(hidden) else "incorrectly"
 
     def _passed_before(self, case: SkillCase) -> bool:
-        """Whether a case that fails now passed with one of its skills; if not, the change does not break it.
+        """Return whether a case that now fails passed with one of its skills; if not, the change does not break it.
 
         A failure with the whole skillbook may be caused by the very skill to merge with, so the skill is tested alone.
         """
         holders = [skill for skill in self._skills if any(held.id == case.id for held in skill.cases)]
         if any(held.last_result == "passed" for skill in holders for held in skill.cases if held.id == case.id):
             return True
-        # What cannot be judged counts as passed: nothing shows that it was broken before.
+        # An answer that cannot be judged counts as passed: nothing shows that the case failed before.
         return any(self._prover.outcome(case, [skill]).passed is not False for skill in holders)
 
     def _unproven(self, why: str) -> Verdict:
@@ -224,7 +224,7 @@ def _decided(cases: Sequence[SkillCase]) -> set[str]:
 
 
 def _holds(text: str, value: str) -> bool:
-    """Whether a text contains a value: a number by its value, everything else literally and as a whole word."""
+    """Return whether a text contains a value: a number in any notation, everything else literally as a whole word."""
     if not any(letter.isalpha() for letter in value) and check_passes(CaseCheck("contains", value), text):
         return True
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None

@@ -1,4 +1,4 @@
-"""Similar pairs in a changing set of vectors: only new vectors are compared. Importing this loads numpy."""
+"""Finds similar pairs in a changing set of vectors by comparing only new ones. Importing this loads numpy."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class NearPair(NamedTuple):
 class ResidentVectors:
     """Keeps vectors of the same length as rows, and their similar pairs.
 
-    Adding a vector takes the comparison of one row; pairs that were found earlier are kept.
+    Adding a vector compares one row with the others; the pairs found earlier are kept.
 
     Args:
         threshold: The minimum cosine similarity of a pair, from 0 to 1.
@@ -119,7 +119,7 @@ class ResidentVectors:
 
     def _forget(self, stale: set[str]) -> None:
         kept = [place for place, name in enumerate(self._names) if name not in stale]
-        # Rows move down one by one in place: a copy would need the memory twice.
+        # Rows are moved one by one in place: a copy would need twice the memory.
         for target, place in enumerate(kept):
             if target != place:
                 self._rows[target] = self._rows[place]
@@ -147,7 +147,7 @@ class ResidentVectors:
     def _make_room(self, rows: int, length: int) -> None:
         if rows <= len(self._rows) and self._rows.shape[1] == length:
             return
-        # Some room to grow, so that a few new skills do not copy all rows each time.
+        # Room to grow, so that a few new skills do not copy all rows each time.
         larger = np.empty((rows + rows // 16, length), dtype=np.float32)
         if self._names:
             larger[: len(self._names)] = self._rows[: len(self._names)]

@@ -28,7 +28,7 @@ _FUNCTION_WORDS: Final = frozenset(
         "with you your"
     )
 )
-"""Words that say nothing about what a text is about."""
+"""Words that carry no topic."""
 _CONTRASTS: Final = (
     "all always any both don't down except fewer first high higher last least less low lower maximum minimum more most "
     "never no none nor not nothing only up without above below over under one two three four five six seven eight nine "
@@ -98,10 +98,10 @@ def compared_words(text: str) -> frozenset[str]:
 
 
 def may_contradict(first: str, second: str) -> bool:
-    """Return whether a rule cannot tell that two similar texts say the same.
+    """Return whether two similar texts may contradict each other, as far as rules can tell.
 
-    It is so if they differ in a number, code, name or quoted phrase, in a word such as "not", "only", "more" or "two",
-    or in nothing but one word, and if the order of their words matters because of one such as "before".
+    They may if they differ in a number, code, name or quoted phrase, in a word such as "not", "only", "more" or "two",
+    or in a single word, or if the order of their words matters because one contains a word such as "before".
 
     Args:
         first: The text of a skill.
