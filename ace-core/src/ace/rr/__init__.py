@@ -1,6 +1,6 @@
 """The recursive reflector: a model explores a trace with Python code, instead of reading it in a prompt.
 
-It needs the extra `ace-core[rr]`; without it, this package can be imported, but no session can be started.
+Sessions require the extra `ace-core[rr]`; without it, this package can be imported, but no session can be started.
 """
 
 from ace.lazy_exports import lazy_exports

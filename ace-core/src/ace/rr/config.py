@@ -1,4 +1,4 @@
-"""`RRConfig`: the limits and settings of a reflection, and the error of one that reaches a limit."""
+"""`RRConfig`, the limits and settings of a reflection, and `ReflectionLimitError`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RRConfig:
     """The limits and settings of one reflection.
 
     Raises:
-        TypeError: A field that is a text or a switch has a value of another type.
+        TypeError: A field that must be a text or a bool has another type.
         ValueError: A number is invalid or out of range; the message names the field.
 
     Example:
@@ -36,13 +36,13 @@ class RRConfig:
     timeout: float = 30.0
     """The maximum time of one execution of code, in seconds. The time of sub-questions does not count."""
     max_llm_calls: int = 30
-    """The maximum number of model calls, those of sub-questions included."""
+    """The maximum number of model calls, including sub-questions."""
     max_tokens: int = 500_000
-    """No further call is made once the calls have taken this many tokens, except for one turn to finish."""
+    """Once the calls have used this many tokens, no further call is made, except for one final turn."""
     max_cost: float | None = None
-    """The same for US dollars; None sets no limit. Calls without a known price add nothing."""
+    """The same limit in US dollars; None for no limit. Calls without a known price are not counted."""
     max_context_chars: int = 50_000
-    """The maximum length of a conversation that is sent to the model, and of a sub-question, in characters."""
+    """The maximum length of a conversation, and of a sub-question, in characters."""
     max_output_chars: int = 20_000
     """The maximum length of the output of one execution, in characters."""
     max_memory: int = 256 * _MEBIBYTE
@@ -60,7 +60,7 @@ class RRConfig:
     subagent_system_prompt: str | None = None
     """The system message for sub-questions; None means the built-in one."""
     enable_fallback_synthesis: bool = True
-    """Whether, at the limit, one last call asks for the findings."""
+    """Whether one last call asks for the findings when a limit is reached."""
 
     def __post_init__(self) -> None:
         smallest = {"max_context_chars": 2000, "max_output_chars": 100, "max_memory": _MEBIBYTE}
@@ -94,7 +94,7 @@ class ReflectionLimitError(UnusableAnswerError):
 
     Attributes:
         iterations: The number of turns.
-        calls: The number of model calls, those of sub-questions included.
+        calls: The number of model calls, including sub-questions.
 
     Example:
         >>> error = ReflectionLimitError("no code in the answer", iterations=3, calls=4)

@@ -1,4 +1,4 @@
-"""The conversation of a reflection: what the model is sent, how it is shortened, and how answers are recorded."""
+"""The conversation of a reflection: sends it to the model, shortens it, and records the answers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Message = Mapping[str, str]
 """A chat message, with `role` and `content`."""
 
 _SHORTEST_CUT = 500
-"""To how many characters a text is cut at most."""
+"""Texts are not truncated below this length, in characters."""
 _CERTAIN_TURNS = 2
-"""How many of the last turns are removed only if nothing else is left to remove."""
+"""The number of last turns that are only removed if no others are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Turn:
     """An earlier turn of the conversation."""
 
     iteration: int
-    """Its number, from 1."""
+    """The number of the turn, from 1."""
     messages: tuple[Message, ...]
-    """The answer of the model, and what it was told about it."""
+    """The answer of the model, and the reply to it."""
     is_important: bool = False
     """Whether it has an error, a finding or a `FINAL`; such turns are removed last."""
 
@@ -48,16 +48,16 @@ class Turn:
 def ask_model(
     llm: object, messages: Sequence[Message], settings: Mapping[str, Any], *, kind: str, role: str = "Reflector"
 ) -> LLMResponse:
-    """Send a conversation, or take the answer from the record of the run.
+    """Send a conversation, or replay the recorded answer of the run.
 
-    What is sent and what is returned is redacted, so that a resumed run rebuilds the same conversation from the record.
+    Both the prompt and the answer are redacted, so that a resumed run rebuilds the same conversation from the record.
 
     Args:
         llm: A client with `complete_messages`.
         messages: The conversation.
         settings: Settings for this call.
-        kind: What is asked for; see `RecordedAnswers.next`.
-        role: The role that asks, for errors.
+        kind: The kind of request; see `RecordedAnswers.next`.
+        role: The role that makes the request, for error messages.
 
     Raises:
         LLMCallError: The model could not be reached.
@@ -84,7 +84,7 @@ def ask_model(
             answer=response.text,
         )
         return response
-    # Recorded here and not by the client, so that all clients are recorded, each answer once and with its usage.
+    # Recorded here rather than by the client, so that this works with every client, and each answer is recorded once.
     with call_scope(replace(scope, answers=None)):
         response = _new_answer(llm, sent, settings, redactor, role)
     kept = answers.keep(request, response_to_record(response, known_secrets(llm)), kind)
@@ -103,7 +103,7 @@ def _new_answer(
     return replace(response, text=_redacted(redactor, encodable(response.text)))
 
 
-# A conversation is sent again in each turn, with a few more messages.
+# Each turn sends the same conversation again, with a few more messages.
 @functools.lru_cache(maxsize=256)
 def _redacted(redactor: Redactor, text: str) -> str:
     return redactor.redact(text)
@@ -112,9 +112,9 @@ def _redacted(redactor: Redactor, text: str) -> str:
 def fitted_messages(head: Sequence[Message], turns: Sequence[Turn], limit: int) -> tuple[Message, ...]:
     """Return the conversation, shortened to a number of characters.
 
-    The head and the last turns are kept. Of the others, those that are not important are removed first, from the oldest
-    one. A line at the end of the head says which ones were removed. If that is not enough, the longest texts of the
-    turns are cut in the middle.
+    The head and the last turns are kept. Of the others, unimportant ones are removed first, starting with the oldest. A
+    line at the end of the head lists the removed turns. If that is not enough, the longest texts of the turns are
+    truncated in the middle.
 
     Args:
         head: The first messages.
@@ -163,7 +163,7 @@ def _length(messages: Sequence[Message]) -> int:
 
 
 def _cut_to(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
-    """Cut the longest texts until all messages fit."""
+    """Truncate the longest texts until all messages fit."""
     cut = list(messages)
     while (excess := _length(cut) - limit) > 0:
         place = max(range(len(cut)), key=lambda index: len(cut[index]["content"]))
@@ -176,7 +176,7 @@ def _cut_to(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return a text, cut in the middle if it is longer than the limit, with a mark.
+    """Return a text, truncated in the middle with a mark if it exceeds the limit.
 
     Args:
         text: The text.

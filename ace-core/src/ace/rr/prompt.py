@@ -1,4 +1,4 @@
-"""The prompt of a recursive reflection: its text, and what goes into it."""
+"""The prompt of a recursive reflection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _text(name: str) -> str:
 
 
 RECURSIVE_REFLECTOR_PROMPT: Final = _text("recursive_reflector.md")
-"""Placeholders: overview (needed), question, answer, ground_truth, feedback, skillbook_excerpt, names, schema,
+"""Placeholders: overview (required), question, answer, ground_truth, feedback, skillbook_excerpt, names, schema,
 limits."""
 
 _FIELDS = ("question", "answer", "ground_truth", "feedback", "skillbook_excerpt")

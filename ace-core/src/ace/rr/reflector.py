@@ -46,15 +46,15 @@ _SYNTHESIS = (
 
 
 class RRStep(SubRunner[RRIterationContext]):
-    """A reflector that explores a trace with code, in turns: the model writes code, and sees what it printed.
+    """A reflector that explores a trace with code, in turns: the model writes code and reads its output.
 
-    Use it wherever a reflector is accepted, or as a step instead of `ReflectStep`. From this step on, a sample is
-    in the background.
+    Use it wherever a reflector is accepted, or as a step instead of `ReflectStep`, which continues the sample in the
+    background.
 
     Args:
         llm: A client with `complete_messages`.
         config: The limits and settings; the defaults of `RRConfig` if it is None.
-        prompt_template: The template of the first prompt. Its placeholders are overview (needed), question, answer,
+        prompt_template: The template of the first prompt. Its placeholders are overview (required), question, answer,
             ground_truth, feedback, skillbook_excerpt, names, schema and limits.
         subagent_llm: The client for sub-questions; by default `llm`.
         allow: The classes of sensitive text that are not redacted; see `ace.redaction`.
@@ -86,7 +86,7 @@ class RRStep(SubRunner[RRIterationContext]):
         self.config = RRConfig() if config is None else config
         instance_of("config", self.config, RRConfig, advice="give RRConfig(...)")
         if importlib.util.find_spec("pydantic_monty") is None:
-            raise ImportError("RRStep needs the sandbox: install the extra, ace-core[rr]")
+            raise ImportError("RRStep requires the sandbox: install the extra, ace-core[rr]")
         super().__init__(max_iterations=self.config.max_iterations)
         self.llm = llm
         self.subagent_llm = subagent_llm
@@ -114,18 +114,18 @@ class RRStep(SubRunner[RRIterationContext]):
         """Reflect on one execution.
 
         Args:
-            question: The question or task; empty if it is not known.
+            question: The question or task; empty if unknown.
             agent_output: The answer of the agent, with its reasoning.
             skillbook: The skills that the agent had.
-            ground_truth: The right answer, where it is known.
-            feedback: The judgement of an environment, where there is one.
+            ground_truth: The correct answer, if known.
+            feedback: The judgement of an environment, if there is one.
             **kwargs: `trace` is the whole trace, of any type; everything else is ignored. A list of dicts that are
                 traces, or a dict with nothing but `items` or `traces`, is a batch: the model explores all of them
-                together. If that fails, each half is explored by itself, so one broken trace costs only itself.
+                together. If that fails, each half is explored separately, so that one broken trace affects no other.
 
         Returns:
-            The reflection. `raw["rr_trace"]` describes how it came about. For a batch, its `failed_items` are the
-            traces that failed, each with index, item and error; and each learning has the `trace_ids` that show it.
+            The reflection. `raw["rr_trace"]` records its turns. For a batch, it also has `failed_items`, the failed
+            traces with index, item and error; and each learning has the `trace_ids` that support it.
 
         Raises:
             ReflectionLimitError: The model submitted no usable result within the limits.
@@ -176,7 +176,7 @@ class RRStep(SubRunner[RRIterationContext]):
     def _explored_in_halves(
         self, batch: Mapping[str, Mapping[str, Any]], skills: str, problems: dict[str, str]
     ) -> ReflectorOutput:
-        """Reflect on several traces; if that fails, on each half of them, so that one trace costs only itself."""
+        """Reflect on several traces; if that fails, on each half of them, so that one broken trace affects no other."""
         from ace.rr.sandbox import SandboxError
 
         failures: list[ReflectionLimitError | SandboxError] = []
@@ -229,10 +229,10 @@ class RRStep(SubRunner[RRIterationContext]):
         return functions
 
     def _reserve(self, budget: CallBudget) -> int:
-        """Return how many calls a turn has to leave: one for the fallback, if there is one."""
+        """Return the number of calls to reserve: one for the fallback, if enabled."""
         return int(self.config.enable_fallback_synthesis and budget.max_calls > 1)
 
-    # The loop. What belongs to one reflection is in the arguments of `run_loop` and in the context.
+    # The loop. The state of a reflection is in the arguments of `run_loop` and in the context.
 
     def _build_inner_pipeline(self, **kwargs: Any) -> Pipeline[RRIterationContext]:
         budget: CallBudget = kwargs["budget"]
@@ -333,7 +333,7 @@ def _described(error: Exception) -> str:
 
 
 def _session_trace(told: Mapping[str, str], reasoning: str, read: StandardTrace) -> dict[str, Any]:
-    """Return the record as it is in the session. What the caller knows has priority over what the trace says."""
+    """Return the record for the session. The arguments take precedence over the fields of the trace."""
     steps: Sequence[Mapping[str, Any]] = read["steps"]
     if not steps and (reasoning or read["reasoning"]):
         content = reasoning or read["reasoning"]
@@ -345,7 +345,7 @@ def _session_trace(told: Mapping[str, str], reasoning: str, read: StandardTrace)
 
 
 def _joined(reflections: Sequence[ReflectorOutput]) -> ReflectorOutput:
-    """Return one reflection that says what several say."""
+    """Merge several reflections into one."""
 
     def text(name: str) -> str:
         return "\n\n".join(filter(None, (getattr(each, name) for each in reflections)))
@@ -387,7 +387,7 @@ def _turn_of(ctx: RRIterationContext, config: RRConfig, *, is_last: bool = False
 
 
 def _with_trace(reflection: ReflectorOutput, ctx: RRIterationContext, *, timed_out: bool) -> ReflectorOutput:
-    """Return the reflection with the description of how it came about."""
+    """Return the reflection with the record of its turns."""
     usage = Usage() if ctx.budget is None else ctx.budget.usage
     calls = () if ctx.sub_agent is None else ctx.sub_agent.calls
     redact = partial(redactor_for(None if ctx.sub_agent is None else ctx.sub_agent.llm).redact_value)

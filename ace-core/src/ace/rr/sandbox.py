@@ -1,14 +1,13 @@
 """A Python session in which a model explores a trace, in a worker process without files, environment or network.
 
-Who calls whom: `execute` feeds the code to the worker and answers what the worker asks for, on the thread of the
-caller, until the code has ended. The worker asks for one function, `_host`, whose two arguments are texts: the name of
-a function and its arguments as JSON. Nothing else of what comes from the worker is looked at: values in the session
-are untrusted, and could exhaust the host as Python objects.
+Who calls whom: `execute` feeds the code to the worker and serves its calls on the thread of the caller, until the code
+has ended. The worker calls one function, `_host`, whose two arguments are texts: the name of a function and its
+arguments as JSON. Nothing else from the worker is read: values in the session are untrusted, and could exhaust the host
+as Python objects.
 
-A worker serves one session and is then replaced: a process keeps the largest size it ever had. Limits of time, memory
-and recursion are enforced by the worker, and by its parent if the worker does not react; host calls and output are
-counted here. A limit that stops the code leaves the heap of the interpreter in no defined state, so the session is
-discarded.
+A worker serves one session and is then replaced, because a process never shrinks again. The limits of time, memory and
+recursion are enforced by the worker, or by its parent if the worker does not respond; host calls and output are counted
+here. When a limit stops the code, the heap of the interpreter is in an undefined state, so the session is discarded.
 """
 
 from __future__ import annotations
@@ -47,13 +46,14 @@ if TYPE_CHECKING:
 __all__ = ["ExecutionResult", "SandboxError", "SandboxLimits", "TraceSandbox"]
 
 _MOST_PRINTED = 10_000_000
-"""Bytes of output, beyond those that are kept, that do not end the session."""
+"""The number of bytes by which the output may exceed the kept part before the session is ended."""
 
 _MOST_SESSIONS = 1_000
-"""At once, in this process. A session holds its worker while a host function waits, so none may wait for another."""
+"""The maximum number in this process. A session keeps its worker while a host function runs, so sessions must never
+wait for each other."""
 
-# A session starts in the same state in every process: what code prints is part of the next prompt, and a resumed
-# reflection finds its recorded answers only if the prompts are the same.
+# A session starts in the same state in every process: the output of code is part of the next prompt, and a resumed
+# reflection finds its recorded answers only if the prompts are identical.
 _OS_POLICY: OSPolicy = {
     "datetime": datetime(2000, 1, 1, tzinfo=UTC),
     "timezone": "utc",
@@ -68,10 +68,10 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """What the code in a session may use.
+    """The resources that code in a session may use.
 
     Raises:
-        ValueError: If a limit is too small to run anything; the text names it.
+        ValueError: If a limit is too small to run anything; the message names it.
 
     Example:
         >>> SandboxLimits(seconds=5).memory
@@ -79,15 +79,15 @@ class SandboxLimits:
     """
 
     seconds: float = 30.0
-    """Execution time of one `execute`, in seconds. Time in which a host function works does not count."""
+    """Execution time of one `execute`, in seconds, not including host functions."""
     memory: int = 256 * 1024 * 1024
     """Bytes that the session may allocate. A trace takes up to four times its size as text."""
     output_characters: int = 20_000
-    """Characters of output that are kept, and of an error. Code that prints some 10 MB more is stopped."""
+    """Characters of output, and of an error, that are kept. Code that prints some 10 MB more is stopped."""
     host_calls: int = 10_000
-    """Calls of host functions, imports and look-ups of unknown names in one `execute`."""
+    """The number of calls of host functions, imports and look-ups of unknown names in one `execute`."""
     recursion: int = 400
-    """Calls inside calls."""
+    """The maximum depth of nested calls."""
 
     def __post_init__(self) -> None:
         if not self.seconds > 0 or self.seconds == float("inf"):
@@ -100,20 +100,20 @@ class SandboxLimits:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What one piece of code did."""
+    """The result of one execution."""
 
     stdout: str
-    """What it printed; cut off at the limit, which its last line then says."""
+    """The output; if it was truncated, its last line says so."""
     error: str
     """The traceback, or the limit that was exceeded; empty if the code ran to its end."""
     has_final: bool
-    """Whether it called `FINAL` or `FINAL_VAR`."""
+    """Whether the code called `FINAL` or `FINAL_VAR`."""
     final: JsonValue
     """The submitted value; None if there is none."""
     session_lost: bool
-    """Whether the session ended with it: the variables are gone, and the next code runs in a new session."""
+    """Whether the session was ended: the variables are gone, and the next code runs in a new session."""
     seconds: float
-    """How long it took, including host functions."""
+    """The duration in seconds, including host functions."""
 
 
 class TraceSandbox:
@@ -124,11 +124,11 @@ class TraceSandbox:
     Args:
         trace: The trace: in the session it is the dict `traces`, and `trace` is its `TraceContext`.
         skillbook: The text `skillbook` in the session.
-        limits: What the code may use.
-        functions: Host functions by name, such as `ask_llm`. They take and return JSON values. What they raise becomes
-            a `RuntimeError` in the session, unless it is not an `Exception`: that ends the session and reaches the
-            caller of `execute`.
-        batch: Traces by id: in the session, the dict `batch_items` and the list of ids `item_ids`.
+        limits: The resources that the code may use.
+        functions: Host functions by name, such as `ask_llm`. They take and return JSON values. An `Exception` that they
+            raise becomes a `RuntimeError` in the session; any other `BaseException` ends the session and is raised by
+            `execute`.
+        batch: Traces by id, available in the session as the dict `batch_items` and the list `item_ids`.
 
     Raises:
         ImportError: If `pydantic-monty` is not installed.
@@ -182,15 +182,15 @@ class TraceSandbox:
         """Run code in the session.
 
         Args:
-            code: Python. What this interpreter does not support is an error that names the construct.
+            code: Python code. An unsupported construct is an error that names it.
 
         Returns:
-            What it did. Errors of the code, and exceeded limits, are part of the result.
+            The result, which includes errors of the code and exceeded limits.
 
         Raises:
             SandboxError: If a new session was needed, and could not be started.
             RuntimeError: If the sandbox is used outside its `with` statement.
-            BaseException: What a host function raised, if it is not an `Exception`.
+            BaseException: Whatever a host function raised, unless it is an `Exception`.
         """
         if not self._entered:
             raise RuntimeError("a TraceSandbox can only execute code inside its 'with' statement")
@@ -220,7 +220,7 @@ class TraceSandbox:
             "max_turn_duration_secs": self._limits.seconds,
             "max_memory": self._limits.memory,
             "max_recursion_depth": self._limits.recursion,
-            "max_suspensions": 2**31,  # of a session; those of one execution are counted here
+            "max_suspensions": 2**31,  # per session; those of one execution are counted here
             "max_total_sleep_secs": 0.0,
         }
         from pydantic_monty import ExternalModule
@@ -278,7 +278,7 @@ _SHOW_VARS = re.compile(r"\bSHOW_VARS\(\s*\)")
 
 @dataclass
 class _Execution:
-    """One run of code in a session."""
+    """One execution of code in a session."""
 
     functions: Mapping[str, Callable[..., JsonValue]]
     limits: SandboxLimits
@@ -290,12 +290,12 @@ class _Execution:
     def __post_init__(self) -> None:
         from pydantic_monty import CollectString
 
-        # Not a function: an interrupt from the keyboard inside it would be handed to the code as an error.
+        # Not a function: a KeyboardInterrupt inside it would be passed to the code as an error.
         self.most_printed = 4 * self.limits.output_characters + _MOST_PRINTED
         self.printed = CollectString(max_bytes=self.most_printed)
 
     def run(self, monty_session: MontySession, code: str, inputs: Mapping[str, str] | None = None) -> tuple[str, bool]:
-        """Run the code, and return its error and whether the session is lost."""
+        """Run the code. Return its error, and whether the session is lost."""
         from pydantic_monty import MontyComplete, MontyCrashedError, MontyError
 
         # The value of the last expression would be sent to the host; None is small.
@@ -328,7 +328,7 @@ class _Execution:
             try:
                 answer_text = self._call(*snapshot.args)
             except Exception as error:
-                # A TimeoutError, for example, would be taken for an exceeded limit.
+                # A TimeoutError, for example, would be mistaken for an exceeded limit.
                 answer = snapshot.resume({"exception": RuntimeError(_encodable(str(error)))})
             else:
                 answer = snapshot.resume({"return_value": answer_text})
@@ -366,7 +366,7 @@ class _Execution:
         return text if len(text) <= kept else f"{text[:kept]}\n[output cut off at {kept:,} characters]\n"
 
     def _explained(self, error: Any) -> tuple[str, bool]:
-        """Return the text of an error, and whether it is a limit. The text must be the same in every run."""
+        """Return the text of an error, and whether a limit caused it. The text must be the same in every run."""
         message = str(error)
         if message.endswith(f"> {self.most_printed} bytes"):
             return f"RuntimeError: the code printed more than {self.most_printed:,} bytes", True
@@ -390,7 +390,7 @@ class _Pool:
 
         Args:
             limits: Its limits.
-            modules: What it can import besides the modules that the interpreter has. It is read when code imports one.
+            modules: The source of further modules that code can import. It is read when code imports one.
         """
         session = self._started().checkout(limits=limits, os_policy=_OS_POLICY, external_modules=modules)
         return session.__enter__()
@@ -420,8 +420,8 @@ class _Pool:
     def forget_after_fork(self) -> None:
         """Leave the workers to the parent process.
 
-        The threads of the library do not exist in the forked process, where starting a session would wait indefinitely.
-        The pool is kept, because deleting it would end the workers of the parent.
+        The threads of the library do not exist in the forked process, so starting a session would wait indefinitely.
+        The reference to the pool is kept, because deleting it would end the workers of the parent.
         """
         self._of_parent, self._monty = self._monty or self._of_parent, None
         self._lock = threading.Lock()
@@ -443,7 +443,7 @@ def _require_monty() -> None:
 
 
 def _json_text(value: object) -> str:
-    """Return a value as JSON text; what JSON does not know becomes the name of its type or, if it has one, its text."""
+    """Return a value as JSON text; an object without a JSON form becomes its text, or else its type name."""
     return _encodable(json.dumps(value, ensure_ascii=False, default=_as_json))
 
 
@@ -452,7 +452,7 @@ def _as_json(value: object) -> object:
         return dict(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=str)
-    # The default text of an object holds its address, which differs between runs.
+    # The default text of an object contains its address, which differs between runs.
     return str(value) if type(value).__str__ is not object.__str__ else f"<{type(value).__name__}>"
 
 

@@ -1,7 +1,7 @@
 """The names that every session has, besides the trace: `FINAL`, `FINAL_VAR`, `SHOW_VARS` and the functions of the host.
 
 The sandbox is fed the text of this file after that of `ace.rr.trace_context`; on the host, it is only read. All values
-cross the border as JSON text, through the one function `_host` that the sandbox answers.
+cross the boundary as JSON text, through the one function `_host` that the sandbox serves.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["FINAL", "FINAL_VAR", "SHOW_VARS"]
 
 LONGEST_EXCHANGE = 1_000_000
-"""Characters of JSON that one call of a host function, or a submitted value, may have."""
+"""The maximum length of the JSON of one host call or submitted value, in characters."""
 
 _builtin_len = len
 
 
 class _HostFunction:
-    """A function of the host, called with JSON values."""
+    """A host function, called with JSON values."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""The module `difflib` of a session, whose interpreter has none: comparing texts and lists of lines.
+"""The module `difflib` for sessions, whose interpreter lacks it: compares texts and lists of lines.
 
-The sandbox is fed the text of this file. It runs there, and not on the host, because comparing can take very long, and
-the limits of the session hold there. Where the standard library returns a generator, this returns a list.
+The sandbox is fed the text of this file. It runs there rather than on the host, so that the limits of the session apply
+to slow comparisons. Where the standard library returns a generator, this returns a list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The module `statistics` of a session, whose interpreter has none: the functions that are useful on a trace.
+"""The module `statistics` for sessions, whose interpreter lacks it: the functions that are useful on a trace.
 
-The sandbox is fed the text of this file. It runs there, and not on the host, because the limits of the session hold
-there. The functions return what those of the standard library return, up to rounding.
+The sandbox is fed the text of this file. It runs there rather than on the host, so that the limits of the session
+apply. The functions return what those of the standard library return, up to rounding.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def multimode(data: Iterable[Any]) -> list[Any]:
 
 
 def mode(data: Iterable[Any]) -> Any:
-    """Return the most frequent value, of several the first one."""
+    """Return the most frequent value, the first one if there are several."""
     values = multimode(data)
     if not values:
         raise ValueError("mode requires at least 1 data point")

@@ -49,11 +49,11 @@ _NO_CODE = (
 
 
 class ExecutionResultLike(Protocol):
-    """What a sandbox returns of one execution."""
+    """The result of one execution in a sandbox."""
 
     @property
     def stdout(self) -> str:
-        """What the code printed."""
+        """The output of the code."""
 
     @property
     def error(self) -> str:
@@ -73,7 +73,7 @@ class ExecutionResultLike(Protocol):
 
     @property
     def seconds(self) -> float:
-        """How long the code ran."""
+        """The duration of the code, in seconds."""
 
 
 class SandboxLike(Protocol):
@@ -86,10 +86,10 @@ class SandboxLike(Protocol):
 
 @dataclass(frozen=True)
 class RRIterationContext(StepContext):
-    """What one turn of a reflection carries through its steps."""
+    """The state of one turn of a reflection."""
 
     messages: tuple[Message, ...] = ()
-    """The conversation that the model is sent."""
+    """The conversation to send to the model."""
     iteration: int = 1
     """The number of the turn, from 1."""
     llm_response: LLMResponse | None = None
@@ -99,29 +99,29 @@ class RRIterationContext(StepContext):
     direct_response: ReflectorOutput | None = None
     """The reflection in an answer without code."""
     exec_result: ExecutionResultLike | None = None
-    """What became of the code."""
+    """The result of the code."""
     terminated: bool = False
     """Whether a reflection was accepted."""
     reflection: ReflectorOutput | None = None
     """The accepted reflection."""
     feedback_messages: tuple[Message, ...] = ()
-    """What the model is told in the next turn."""
+    """The reply to the model, which begins the next turn."""
     problem: str = ""
-    """Why the turn had no usable result; empty if it looked at the data without one."""
+    """Why the turn had no usable result; empty if it only explored the data."""
     has_looked: bool = False
     """Whether an earlier turn has executed code that printed something and ended without an error."""
     is_last: bool = False
     """Whether the budget for model calls leaves only this turn."""
     questions: int = 0
-    """How many sub-questions were answered in this turn."""
+    """The number of sub-questions answered in this turn."""
     seconds: float = 0.0
-    """How long the model call and the code took."""
+    """The duration of the model call and the code, in seconds."""
     head: tuple[Message, ...] = ()
     """The messages at the beginning of the conversation, in all turns."""
     turns: tuple[Turn, ...] = ()
     """The earlier turns of the conversation."""
     record: tuple[Mapping[str, Any], ...] = ()
-    """The finished turns, as they are kept in `raw["rr_trace"]`."""
+    """The finished turns, for `raw["rr_trace"]`."""
     budget: CallBudget | None = None
     """The budget for model calls of the reflection."""
     sub_agent: SubAgentLLM | None = None
@@ -129,7 +129,7 @@ class RRIterationContext(StepContext):
 
 
 def message_to_model(text: str, iteration: int, config: RRConfig, *, is_last: bool = False) -> Message:
-    """Return a message that begins with the number of the turn, and says when few are left.
+    """Return a message with the number of the turn, and a note when few turns are left.
 
     Args:
         text: The message.
@@ -157,7 +157,7 @@ class LLMCallStep:
     Args:
         llm: A client with `complete_messages`.
         budget: The budget for model calls.
-        reserve: How many calls have to be left after this one.
+        reserve: The number of calls to reserve for later.
 
     Raises:
         TypeError: The client has no `complete_messages`.
@@ -167,7 +167,7 @@ class LLMCallStep:
     provides = frozenset({"llm_response", "seconds"})
 
     def __init__(self, llm: Any, budget: CallBudget, *, reserve: int = 0) -> None:
-        with_method("the client", llm, "complete_messages", advice="give one, such as LiteLLMClient(model)")
+        with_method("the client", llm, "complete_messages", advice="pass one, such as LiteLLMClient(model)")
         self.llm = llm
         self.budget = budget
         self.reserve = reserve
@@ -193,8 +193,8 @@ class ExtractCodeStep:
     """Finds the code in the answer of the model.
 
     It looks for fenced `python` or `py` blocks (all of them, as one script), a fence without a language that compiles
-    as Python, an indented block, and a call of `FINAL(...)`, in this order. An answer without code may be a JSON object
-    that is a reflection.
+    as Python, an indented block, and a call of `FINAL(...)`, in this order. An answer without code may be a reflection
+    as a JSON object.
     """
 
     requires = frozenset({"llm_response"})
@@ -218,7 +218,7 @@ class SandboxExecStep:
 
     Args:
         sandbox: The session, such as a `TraceSandbox`.
-        sub_agent: The model that the session can ask. If it could not be reached, the turn fails with its error, also
+        sub_agent: The model that the session can ask. If it could not be reached, the turn fails with its error, even
             if the code has caught the exception.
     """
 
@@ -251,7 +251,7 @@ class SandboxExecStep:
 
 
 class CheckResultStep:
-    """Accepts a submitted reflection, or tells the model what to do next.
+    """Accepts a submitted reflection, or prepares the reply to the model.
 
     A value submitted with `FINAL` is accepted if the code ran without an error, an earlier turn has printed something,
     and the value is a reflection. In a batch, each of its learnings must name the traces that show it.
@@ -293,7 +293,7 @@ class CheckResultStep:
         return done
 
     def _submitted(self, ctx: RRIterationContext, result: ExecutionResultLike) -> tuple[ReflectorOutput | None, str]:
-        """Return the reflection that was submitted, or why there is none; an empty text if none was submitted."""
+        """Return the submitted reflection, or why it is not accepted; an empty text if none was submitted."""
         if not result.has_final:
             return None, ""
         if result.error:
@@ -326,7 +326,7 @@ class CheckResultStep:
 
 
 def parsed_reflection(value: object) -> tuple[ReflectorOutput | None, str]:
-    """Return the reflection in a JSON value, or what is wrong with it, field by field.
+    """Return the reflection in a JSON value, or the problems of its fields.
 
     Args:
         value: A JSON value; a text may contain the JSON object.
@@ -357,7 +357,7 @@ def named_items(evidence: str, item_ids: Collection[str]) -> list[str]:
     """Return the traces of a batch that a text names, in their order.
 
     Args:
-        evidence: The text. What follows `ids:` counts, if it has that.
+        evidence: The text. If it contains `ids:`, only what follows is read.
         item_ids: The ids of the traces.
 
     Example:
@@ -365,12 +365,12 @@ def named_items(evidence: str, item_ids: Collection[str]) -> list[str]:
         ['run-12', 'logs/a.jsonl#3']
     """
     listed = evidence.partition("ids:")[2] or evidence
-    # Neither before nor after it may be what could make it a part of a longer id.
+    # The characters around it must not make it a part of a longer id.
     return [id for id in item_ids if re.search(rf"(?<![\w./#-]){re.escape(id)}(?![\w-]|[./#]\w)", listed)]
 
 
 def _report(result: ExecutionResultLike, problem: str, redactor: Redactor, config: RRConfig) -> str:
-    """Return what the model is told of an execution."""
+    """Return the reply to the model about an execution."""
     output = cut_middle(redactor.redact(result.stdout), config.max_output_chars)
     parts = [f"Output:\n{output}"] if output else []
     if not output and not problem:
@@ -449,7 +449,7 @@ def _compiles(code: str) -> bool:
 
 
 def _indented_block(text: str) -> str:
-    """Return the first block of lines that are indented by four blanks or a tab, and compile."""
+    """Return the first block of lines that are indented by four spaces or a tab, and compile."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         if line.startswith(("    ", "\t")):
@@ -464,7 +464,7 @@ def _indented_block(text: str) -> str:
 
 
 def _final_call(text: str) -> str:
-    """Return the first call of FINAL that compiles, up to the parenthesis that closes it."""
+    """Return the first call of FINAL that compiles, up to its closing parenthesis."""
     for match in re.finditer(r"\bFINAL\(", text):
         for end in _closing_parentheses(text, match.end()):
             code = text[match.start() : end]

@@ -36,12 +36,12 @@ _USED_UP = "The budget for model calls is used up, so this question was not aske
 
 @final
 class CallBudget:
-    """Counts the model calls of one reflection, and what they cost. Methods may be called from several threads.
+    """Counts the model calls of one reflection and their cost. Thread-safe.
 
     Args:
         max_calls: The maximum number of calls.
-        max_tokens: No call is made once this many tokens have been used; None sets no limit.
-        max_cost: No call is made once the calls have cost this much, in US dollars; None sets no limit.
+        max_tokens: The number of tokens after which no further call is made; None for no limit.
+        max_cost: The cost after which no further call is made, in US dollars; None for no limit.
 
     Example:
         >>> budget = CallBudget(2)
@@ -64,8 +64,8 @@ class CallBudget:
         """Count one call, if there is one left.
 
         Args:
-            reserve: How many calls have to be left after this one.
-            even_if_spent: Whether only the number of calls matters, and not the tokens and the cost.
+            reserve: The number of calls to reserve for later.
+            even_if_spent: Whether to ignore the limits of tokens and cost.
 
         Returns:
             Whether the call may be made.
@@ -81,7 +81,7 @@ class CallBudget:
 
         Args:
             response: The answer. If the server reported no tokens, they are estimated from the length of the texts.
-            sent_characters: The length of what was sent.
+            sent_characters: The length of the prompt, in characters.
         """
         usage = response.usage
         estimated = (sent_characters + len(response.text)) // _CHARACTERS_PER_TOKEN
@@ -91,7 +91,7 @@ class CallBudget:
 
     @property
     def count(self) -> int:
-        """The number of calls that were made."""
+        """The number of calls made."""
         return self._count
 
     @property
@@ -101,12 +101,12 @@ class CallBudget:
 
     @property
     def usage(self) -> Usage:
-        """What the servers reported for all calls."""
+        """The total usage that the servers have reported."""
         return self._usage
 
     @property
     def is_spent(self) -> bool:
-        """Whether the tokens or the money are used up."""
+        """Whether the limit of tokens or cost is reached."""
         with self._lock:
             return self._is_spent()
 
@@ -166,7 +166,7 @@ class SubQuestion:
     mode: str
     """`analysis`, `deep_dive`, or `query` for `llm_query`."""
     seconds: float
-    """How long the answer took."""
+    """The duration of the call, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +178,16 @@ class _Asked:
 
 
 class SubAgentLLM:
-    """Asks a model sub-questions within a budget, and keeps what was asked.
+    """Asks a model sub-questions within a budget, and records them.
 
-    If the model cannot be reached, `failure` keeps the error, since code in a session must not be able to hide it: no
-    further question is asked, and the reflection fails.
+    If the model cannot be reached, the error is kept in `failure`, so that code in a session cannot hide it: no further
+    question is asked, and the reflection fails.
 
     Args:
         llm: A client with `complete_messages`.
         config: The settings.
         budget: The budget; by default 30 calls.
-        reserve: How many calls have to be left for the main loop.
+        reserve: The number of calls to reserve for the main loop.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class SubAgentLLM:
         if isinstance(questions, str) or not isinstance(questions, Sequence):
             raise ValueError("ask_llm_many takes a list of questions")
         parts = [_parts(each) for each in questions]
-        # Admitted one by one before any is asked, so that it does not depend on threads which ones the budget covers.
+        # Admitted one by one before any is asked, so that which ones the budget covers does not depend on timing.
         admitted = [self._admitted(*each) for each in parts]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             answers = [
@@ -334,7 +334,7 @@ def _parts(question: object) -> tuple[object, object, object]:
 def create_ask_llm_function(
     llm: Any, config: SubAgentConfig | None = None, *, budget: CallBudget | None = None
 ) -> Callable[..., str]:
-    """Return a function `ask_llm(question, context="", mode="analysis")`, such as a session has.
+    """Return the function `ask_llm(question, context="", mode="analysis")`, as sessions have it.
 
     Args:
         llm: A client with `complete_messages`.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["ContextStep", "TraceContext", "TraceSteps"]
 
 _LONGEST_LINE = 300
-"""Characters of a line that a search shows: a line may be a whole document."""
+"""The maximum length of a line in a search result, in characters: a line may be a whole document."""
 _BLOCK = 100_000
-"""Characters that a search divides into lines at once."""
+"""The number of characters that a search splits into lines at a time."""
 
 
 _Path = Any
