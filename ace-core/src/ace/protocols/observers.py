@@ -116,8 +116,8 @@ class SampleEnded:
 class StepStarted:
     """A step has started to process a sample.
 
-    The events of what the step does, and its `StepEnded`, are emitted in the same `contextvars` context, also where it
-    uses other threads: a context variable that an observer sets here is seen there.
+    The events that the step causes, and its `StepEnded`, are emitted in the same `contextvars` context, even on other
+    threads, so they see the context variables that an observer sets here.
     """
 
     run_id: str
@@ -131,7 +131,7 @@ class StepStarted:
     index: int = 0
     """The position of the sample in its epoch, as in `SampleStarted`; 0 if it is not known."""
     background: bool = False
-    """Whether the step is behind the boundary of the pipeline."""
+    """Whether the step is after the `async_boundary`, and so runs in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class StepEnded:
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled:
-    """A model answered, or an answer that was recorded earlier was used."""
+    """A model answered, or a recorded answer was replayed."""
 
     run_id: str
     """The name of the run; empty outside one."""
@@ -167,7 +167,7 @@ class ModelCalled:
     model: str
     """The model string."""
     role: str
-    """The role that asked, such as `Reflector`; empty outside a role."""
+    """The role that made the call, such as `Reflector`; empty outside a role."""
     input_tokens: int
     """The tokens of the prompt, as the server reported them."""
     output_tokens: int
@@ -183,11 +183,11 @@ class ModelCalled:
     cache_write_tokens: int = 0
     """The part of `input_tokens` that the provider wrote to its cache."""
     finish_reason: str = ""
-    """Why the model stopped, such as `stop` or `length`; empty if the server did not say."""
+    """Why the model stopped, such as `stop` or `length`; empty if the server did not report it."""
     prompt: str | Sequence[Mapping[str, object]] = ""
-    """What the model was sent, a text or messages; empty if the client does not say. It is not redacted."""
+    """The prompt, a text or messages; empty if the client does not provide it. Not redacted."""
     answer: str = ""
-    """The text of the answer; empty if the client does not say. It is not redacted."""
+    """The text of the answer; empty if the client does not provide it. Not redacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class SkillProven:
     after: str
     """The answer with it."""
     retries: int
-    """The number of other texts that were tried."""
+    """The number of further texts that were tried."""
     reason: str = ""
     """Why the skill was dropped; empty if it was kept."""
 
@@ -318,7 +318,7 @@ _observers = Registry[Observer]("observers", "an observer")
 
 
 def is_observed() -> bool:
-    """Return whether there is an observer. Emitters ask first, so that an event without an observer is not created."""
+    """Return whether there is an observer. Emitters check this before they create an event."""
     return bool(_observers.all())
 
 
@@ -326,8 +326,8 @@ def emit(event: Event) -> None:
     """Call every observer, on this thread, in the order of their registration.
 
     An observer that raises is logged with its name and the exception, the first time in a run; how often it failed
-    is logged when the run ends. The others and the run continue, even if a log handler raises as well: events
-    are emitted from places that have to count a sample as done.
+    is logged when the run ends. The other observers and the run continue, even if a log handler raises as well: the
+    code that emits events must still count the sample as done.
 
     Args:
         event: The event.

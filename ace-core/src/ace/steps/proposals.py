@@ -1,25 +1,24 @@
-"""Proposals of the skill manager that are requested before the turns of their samples.
+"""Prefetches proposals of the skill manager before the turns of their samples.
 
-Samples pass the lane of the skillbook one at a time, and most of that time `UpdateStep` waits for a model. So when one
-sample is asked about, those that wait behind it are asked about too: in the same request (a group), with further
-requests at the same time, or both. What a model proposed before its sample's turn was for an older skillbook: it is
-used unless the skillbook has changed where it matters.
+Samples pass the lane of the skillbook one at a time, and most of that time `UpdateStep` waits for a model. So the model
+is asked about the samples waiting in the lane too: in the same request (a group), with concurrent requests, or both. A
+prefetched proposal was made for an older skillbook; it is used unless a change of the skillbook affects it.
 
-Who calls what, and on which thread: the step of the sample that is in the lane calls all methods of `Proposals`, on its
-own thread or loop, and makes the request about the group that this sample begins. `_ask_ahead` is also called on the
-threads on which further samples arrive at the lane. The other requests are made on cached threads of the engine.
+Who calls what, and on which thread: the step of the sample in the lane calls all methods of `Proposals`, on its own
+thread or loop, and makes the request for the group that this sample begins. `_ask_ahead` is also called on the threads
+on which further samples arrive at the lane. The other requests are made on cached threads of the engine.
 
 Invariants:
 
-- A group consists of samples that wait when it is formed; no sample is waited for.
-- Each sample belongs to at most one group at a time. If the request about a group fails, the first of its samples whose
-  turn comes fails with it; the others, and those that it did not get to, join new groups at their turns.
-- At its turn, a sample is asked about alone at most twice: if its part of an answer is not usable, and if that does not
-  fit the skillbook any more. Nothing else is written to the skillbook meanwhile.
-- The mark of the skillbook is taken before the prompt is written. So a change that the model did not see is always
-  noticed; one that it did see may be taken for one that it did not.
-- A sample is asked about ahead only while it waits, which is checked and noted under one lock. So nothing is requested
-  for a sample that has had its turn.
+- A group consists of samples that are waiting when it is formed; the step never waits for more of them.
+- Each sample belongs to at most one group at a time. If the request for a group fails, the first of its samples whose
+  turn comes fails too; the others, and those that the request did not include, join new groups at their turns.
+- At its turn, there are at most two requests for a sample alone: one if its part of an answer was not usable, and one
+  if the proposal conflicts with the skillbook. Nothing else is written to the skillbook meanwhile.
+- The mark of the skillbook is set before the prompt is written. So a change that the model has not seen is always
+  detected; one that it has seen may be treated as unseen.
+- A proposal is prefetched only while its sample waits, which is checked and recorded under one lock. So nothing is
+  requested for a sample that has had its turn.
 """
 
 from __future__ import annotations
@@ -49,33 +48,33 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Group", "Proposal", "Proposals", "conflicts"]
 
 _NEARLY_THE_SAME: Final = 0.75
-"""The similarity, by words, from which a text is a near duplicate of a new skill. It is above the threshold of the
-deduplication, which asks a model about each pair: here, a pair that is not a duplicate costs a request."""
+"""The minimum lexical similarity at which a text is a near duplicate of a new skill. It is above the threshold of
+deduplication, which asks a model about each pair: here, a false positive costs a request."""
 _MOST_TEXT: Final = 48_000
-"""How many characters the reflections of one group have at most, unless it is only one: as many as one may have."""
+"""The maximum length of the reflections of a group, in characters; a single reflection may be longer."""
 _FIRST: Final = 15
-"""About how many samples it asks ahead at first, at most: with traces that teach the same, most of it is in vain."""
+"""The initial limit of prefetched samples: with traces that teach the same, most of them are wasted."""
 _TURNS_TO_GROW: Final = 2
-"""After how many turns without a conflict one more sample is asked about ahead."""
+"""The number of turns without a conflict after which the limit of prefetched samples grows by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the skill manager has proposed for a sample."""
+    """The proposal of the skill manager for a sample."""
 
     output: SkillManagerOutput
     question: str
     """The question of the sample, redacted."""
     redactor: Redactor
     mark: BookMark | None
-    """The moment of the skillbook that the proposal is for; None if its sample had its turn then."""
+    """The mark of the skillbook that the proposal was made for; None if it was the sample's turn."""
 
 
 def conflicts(proposal: Proposal, book: SkillbookView) -> bool:
-    """Return whether a skill manager that saw the skillbook of now would perhaps not propose this.
+    """Return whether the skill manager might not propose this for the current skillbook.
 
-    It is so if an operation concerns a skill that has changed since, or if its text is a near duplicate of one that is
-    new.
+    That is the case if an operation concerns a skill that has changed since, or if its text is a near duplicate of a
+    new skill.
 
     Args:
         proposal: The proposal.
@@ -101,34 +100,34 @@ def conflicts(proposal: Proposal, book: SkillbookView) -> bool:
 
 
 Found = Mapping[SampleKey, Proposal | None]
-"""What was proposed for the samples of a group; None for one that has to be asked about alone. A sample that is missing
-was not asked about."""
+"""The proposals for the samples of a group; None for a sample that needs a request of its own. Samples that the request
+did not include are missing."""
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Samples that are asked about in one request."""
+    """The samples of one request."""
 
     contexts: Sequence[ACEStepContext]
     """Their contexts, in the order of the samples."""
     answer: Future[Found]
-    """What was proposed."""
+    """The proposals."""
     is_due: bool = False
-    """Whether it is asked about at the turn of its first sample, and not ahead of it."""
+    """Whether the request is made at the turn of the first sample rather than before."""
     was_awaited: bool = False
-    """Whether one of the samples that were asked about ahead has had its turn, and so the error if there is one."""
+    """Whether one of its prefetched samples has had its turn, and raised the error if there was one."""
 
 
 @final
 class Proposals:
-    """The proposals for the samples of one run that have been requested ahead of their turns.
+    """The prefetched proposals of one run.
 
-    How many samples are asked about ahead depends on how often that was in vain: the number starts at 15, is halved at
-    each conflict, down to none, and grows by one after every second turn without one.
+    The number of samples to prefetch adapts to how often a proposal was wasted: it starts at 15, is halved at each
+    conflict, down to 0, and grows by one after every second turn without a conflict.
 
     Args:
-        ask: Asks about a group, on the thread that calls it.
-        together: How many samples one request may be about.
+        ask: Makes the request for a group, on the calling thread.
+        together: The maximum number of samples in one request.
     """
 
     def __init__(self, ask: Callable[[Sequence[ACEStepContext]], Found], *, together: int) -> None:
@@ -142,12 +141,12 @@ class Proposals:
 
     @contextmanager
     def asking_ahead(self, queue: LaneQueue, *, most: int, requests: int) -> Iterator[None]:
-        """Ask about the samples that wait in the lane now, and about those that arrive inside the block.
+        """Prefetch the proposals for the samples that wait in the lane, and for those that arrive inside the block.
 
         Args:
-            queue: The samples that wait.
-            most: How many of them are asked about at once, the first ones first.
-            requests: How many requests are made at once.
+            queue: The waiting samples.
+            most: The maximum number of prefetched samples, in the order of the queue.
+            requests: The maximum number of concurrent requests.
         """
         if not requests:
             yield
@@ -159,11 +158,11 @@ class Proposals:
 
     def _ask_ahead(self, queue: LaneQueue, most: int, requests: int) -> None:
         started: list[tuple[WaitingSample, Group]] = []
-        with self._lock:  # what waits now has not been taken, and will not be before the lock is released
+        with self._lock:  # no waiting sample is taken before the lock is released
             limit = min(most, self._ahead)
             open_groups = [group for group in self._groups.values() if not group.answer.done()]
             room = limit - len(open_groups)
-            requests -= len({id(group) for group in open_groups if not group.is_due})
+            requests -= len({group for group in open_groups if not group.is_due})
             found = self._to_ask(queue, limit)[: max(0, room)]
             while found and requests > 0:
                 group = self._grouped([ctx for _, ctx in found])
@@ -174,11 +173,11 @@ class Proposals:
             work = partial(sample.variables.run, partial(self._answer, group))
             try:
                 threads.start(work)
-            except RuntimeError:  # no thread can be started: this one, on which the sample before has arrived, asks
+            except RuntimeError:  # no thread can be started, so this one makes the request
                 work()
 
     def _to_ask(self, queue: LaneQueue, most: int) -> list[tuple[WaitingSample, ACEStepContext]]:
-        """Return those of the first samples that wait that are not in a group and have to be asked about."""
+        """Return those of the first waiting samples that have no group yet and need a proposal."""
         found: list[tuple[WaitingSample, ACEStepContext]] = []
         for sample in queue.waiting(most):
             ctx = sample.context
@@ -191,7 +190,7 @@ class Proposals:
 
     def _grouped(self, waiting: Sequence[ACEStepContext]) -> Group:
         """Return a new group that begins with the first of these samples."""
-        from concurrent.futures import Future  # only runs that ask ahead need it
+        from concurrent.futures import Future  # only needed by runs that prefetch
 
         first, *others = waiting
         chosen = [first]
@@ -214,11 +213,11 @@ class Proposals:
             group.answer.set_exception(error)
 
     def begun(self, ctx: ACEStepContext, queue: LaneQueue) -> Group:
-        """Return a new group that begins with the sample whose turn it is. The caller has to ask about it.
+        """Return a new group that begins with the sample whose turn it is. The caller must make its request.
 
         Args:
             ctx: The context of the sample.
-            queue: The samples that wait.
+            queue: The waiting samples.
         """
         with self._lock:
             ahead = min(self._together - 1, self._ahead)
@@ -229,7 +228,7 @@ class Proposals:
             return group
 
     def taken(self, ctx: ACEStepContext) -> Group | None:
-        """Return the group of a sample, or None if it is in none. Call it once, when its turn has come.
+        """Return the group of a sample, or None if it has none. Call this once, at the turn of the sample.
 
         Args:
             ctx: The context of the sample.
@@ -249,10 +248,10 @@ class Proposals:
             return group
 
     def turn_ended(self, most: int, *, in_vain: bool) -> None:
-        """Note the end of a turn.
+        """Record the end of a turn.
 
         Args:
-            most: How many samples may be asked about ahead.
+            most: The maximum number of prefetched samples.
             in_vain: Whether the proposal had to be requested again.
         """
         with self._lock:
@@ -274,12 +273,12 @@ class Proposals:
 
 
 def _needs_asking(ctx: ACEStepContext) -> bool:
-    """Return whether a sample will be asked about at its turn."""
+    """Return whether a sample will need a proposal at its turn."""
     return ctx.reflection is not None and ctx.skillbook is not None and not is_learned(ctx) and not is_known(ctx)
 
 
 def _has_failed(ctx: ACEStepContext) -> bool:
-    """Return whether the answers about a sample were not usable in an earlier call; it is asked about alone then."""
+    """Return whether an earlier call of the run got no usable answer; the sample then gets its own request."""
     return bool(ctx.metadata.get("attempts", {}).get("SkillManager"))
 
 

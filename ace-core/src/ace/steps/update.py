@@ -56,29 +56,28 @@ class UpdateStep:
     all cases of the sample, the skill manager is not asked.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
-    the run of a runner, it can also ask about the samples that wait behind the current one, so that their answers are
-    there when their turns come: in the same request (`reflections_per_call`), with further requests at the same time
-    (`max_workers`), or both. If such an answer does not fit the skillbook any more, because an operation concerns a
-    skill that has changed since, or its text is a near duplicate of a new one, the skill manager is asked again, about
-    this sample alone. Each sample is committed by itself, in the order of the input.
+    the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
+    their turns come: in the same request (`reflections_per_call`), with concurrent requests (`max_workers`), or both.
+    If a prefetched proposal conflicts with the current skillbook, because an operation concerns a skill that has
+    changed since, or its text is a near duplicate of a new skill, the skill manager is asked again, about this sample
+    alone. Each sample is committed separately, in the order of the input.
 
-    No sample is waited for: a request is about as many reflections as there are. If its answer is not usable, or the
-    server refuses it, half as many are asked about; if only the part about one reflection is not usable, the skill
-    manager is asked about that one alone.
+    The step never waits for further samples: a request contains the reflections that are ready. If the answer is not
+    usable, or the server rejects the request, it is repeated with half as many reflections; if only the part about one
+    reflection is not usable, the skill manager is asked about that reflection alone.
 
-    If the step fails, the tags of the sample are kept: they hold whether or not a skill results.
+    If the step fails, the tags of the sample are kept: they are valid even if no skill is learned.
 
     Args:
         skill_manager: The skill manager; its `update_skills` may be `async def`.
         allow: The classes of sensitive text that are redacted neither in what is sent to the skill manager nor in the
-            provenance and cases of skills; see `ace.redaction`. Inside a run, they are those of the guard of its
-            `ApplyStep`.
-        provenance: What is kept of the trace with the skill. With `ids`, the operations have no cases, no justification
+            provenance and cases of skills; see `ace.redaction`. Inside a run, those of its `ApplyStep` apply.
+        provenance: What to store of the trace with a skill. With `ids`, the operations have no cases, no justification
             and no evidence, and their source has no texts.
-        max_workers: How many requests are made at once. With 1, the default, there is only one, at the turn of a
-            sample; `TraceAnalyser.run(workers=...)` sets another number.
-        reflections_per_call: How many reflections one request may be about, up to 16. With 1, the default, a request is
-            about one reflection. It has no effect on a skill manager that makes no calls.
+        max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
+            turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
+        reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
+            effect on a skill manager that makes no calls.
 
     Raises:
         ValueError: `provenance` is unknown, or a number is out of range.
@@ -119,7 +118,7 @@ class UpdateStep:
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: depends on whether its skill manager is plain, asynchronous or both."""
+        """When the engine awaits this step, depending on whether its skill manager is plain, asynchronous or both."""
         return awaited_where(self.skill_manager, "update_skills")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -156,7 +155,7 @@ class UpdateStep:
         return bool(getattr(self.skill_manager, "asks_model", True))
 
     async def _proposed(self, calling: Calling, ctx: ACEStepContext) -> Proposal:
-        """Return what is proposed for the sample that is in the lane, and ask about those that wait behind it."""
+        """Return the proposal for the sample in the lane, and prefetch those for the samples waiting behind it."""
         book = needed(ctx.skillbook, "skillbook", self)
         most = self.max_workers * self.reflections_per_call - 1
         queue = lane_queue()
@@ -169,7 +168,7 @@ class UpdateStep:
         with proposals.asking_ahead(queue, most=most, requests=self.max_workers - 1):
             found: Found = {} if group is None else await calling.outcome(group.answer)
             key = _key_of(ctx)
-            if key not in found:  # it is in no group, or that was too large
+            if key not in found:  # it has no group, or the group was too large
                 group = begun or proposals.begun(ctx, queue)
                 found = await self._asked_at_turn(calling, group)
             proposal = found[key]
@@ -190,10 +189,10 @@ class UpdateStep:
         return found
 
     async def _asked_about(self, calling: Calling, contexts: Sequence[ACEStepContext], *, ahead: bool = False) -> Found:
-        """Ask the skill manager about a group, unless an earlier call of the run has recorded what it answered.
+        """Ask the skill manager about a group, unless an earlier call of the run has recorded the answer.
 
         Args:
-            calling: How it is called.
+            calling: How to call the skill manager.
             contexts: The contexts of the samples, at least one.
             ahead: Whether it is not yet the turn of the first one.
         """
@@ -212,7 +211,7 @@ class UpdateStep:
         return found
 
     async def _asked_together(self, calling: Calling, contexts: Sequence[ACEStepContext], *, ahead: bool) -> Found:
-        """Ask about several samples at once; about half as many as long as the answer is not usable."""
+        """Ask about several samples in one request, and halve their number until the answer is usable."""
         first = contexts[0]
         mark = needed(first.skillbook, "skillbook", self).mark()
         with model_calls_for(first, "SkillManager", allow=self.allow, version=mark.version, together=True):
@@ -226,14 +225,15 @@ class UpdateStep:
                     if not error.concerns_one_request:
                         raise
                     problem = error
-                _log.info("%s; asking about half as many reflections as the %d of now", problem, len(contexts))
+                _log.info("%s; retrying with half of the %d reflections", problem, len(contexts))
                 contexts = contexts[: len(contexts) // 2]
         return {_key_of(first): await self._asked(calling, first, ahead=ahead)}
 
     async def _recorded(self, calling: Calling, ctx: ACEStepContext) -> Found:
-        """Return what an earlier call of the run was told about a sample: empty if nothing is recorded.
+        """Return the proposal for a sample that an earlier call of the run has recorded; empty if there is none.
 
-        What it was told about this sample alone is not returned, but None, so that the sample is asked about alone.
+        If the recorded answer is about this sample alone, the proposal is None, so that the sample is asked about alone
+        and the answer replayed.
         """
         if await calling.function(partial(_has_recorded, ctx)):
             return {_key_of(ctx): None}
@@ -244,10 +244,10 @@ class UpdateStep:
         return {}
 
     async def _divided(self, calling: Calling, ctx: ACEStepContext, first: str) -> Found:
-        """Return what a recorded answer about a group says about a sample; empty if there is none.
+        """Return the part of a recorded answer to a group that is about a sample; empty if there is none.
 
         Args:
-            calling: How the skill manager is called.
+            calling: How to call the skill manager.
             ctx: The context of the sample.
             first: The sample with which the group begins.
         """
@@ -265,7 +265,7 @@ class UpdateStep:
         return {}
 
     async def _one_answer(self, calling: Calling, contexts: Sequence[ACEStepContext], mark: BookMark) -> Found:
-        """Make one request about several samples, or use the answer that is recorded, which may be about others too."""
+        """Make one request about several samples, or replay a recorded answer, which may also be about others."""
         client = getattr(self.skill_manager, "llm", None)
         first = contexts[0]
         redactor = redactor_for(client)
@@ -307,10 +307,10 @@ class UpdateStep:
         """Ask the skill manager about a sample.
 
         Args:
-            calling: How it is called.
+            calling: How to call the skill manager.
             ctx: The context of the sample.
             ahead: Whether it is not yet the sample's turn.
-            again: Whether the first proposal does not fit the skillbook any more.
+            again: Whether the first proposal conflicts with the current skillbook.
         """
         client = getattr(self.skill_manager, "llm", None)
         book = needed(ctx.skillbook, "skillbook", self)
@@ -329,7 +329,7 @@ class UpdateStep:
             )
             answers = current_call_scope().answers
             if answers is not None and answers.first_version is not None:
-                mark = BookMark(answers.first_version)  # an earlier call of the run has asked ahead
+                mark = BookMark(answers.first_version)  # an earlier call of the run has prefetched it
         return Proposal(output, question, redactor, mark)
 
     def _asked_ahead(self, contexts: Sequence[ACEStepContext]) -> Found:
@@ -357,10 +357,10 @@ class UpdateStep:
 
 
 def checked_reflections_per_call(value: object) -> int:
-    """Return how many reflections one request may be about.
+    """Return the maximum number of reflections in one request, checked.
 
     Args:
-        value: What was given.
+        value: The argument.
 
     Raises:
         ValueError: It is not a whole number from 1 to 16.
@@ -390,7 +390,7 @@ def _has_recorded(ctx: ACEStepContext) -> bool:
 
 
 def _note_group(samples: Sequence[str]) -> None:
-    """Note durably with which sample begins the group of the others, where the answer about it will be recorded."""
+    """Record durably, for each sample of a group, the first one: the answer will be recorded under its name."""
     scope = dataclasses.replace(current_call_scope(), attempts={})
     for sample in samples[1:]:
         answers = dataclasses.replace(scope, sample=sample).asked_by("SkillManager group").answers
@@ -414,7 +414,7 @@ def _question_for_prompt(ctx: ACEStepContext, redactor: Redactor) -> str:
 
 
 def question_of(ctx: ACEStepContext) -> str:
-    """Return the question of the sample, or else that of the trace; empty if neither has one."""
+    """Return the question of the sample, else that of the trace; empty if neither has one."""
     question = attribute_of(ctx.sample, "question")
     if isinstance(question, str):
         return question
@@ -470,7 +470,7 @@ def _with_source(
     )
     if not operation.content or not names:
         return dataclasses.replace(operation, insight_source=learned)
-    # What no learning of the reflector says was found in all of them.
+    # Content that matches no learning of the reflector is attributed to all traces.
     shown = learnings[nearest].trace_ids if nearest in learnings else list(names)
     traces = [names[name] for name in shown if name in names] or list(names.values())
     return dataclasses.replace(
@@ -491,8 +491,8 @@ def _with_cases(
 ) -> list[UpdateOperation]:
     """Return the operations with the cases that taught them; each case goes to one operation.
 
-    It goes to the one whose nearest learning names the case, else to one that contains its deciding values, else to the
-    one that shares most words with it.
+    That is the operation whose nearest learning names the case, else one that contains its deciding values, else the
+    one that shares the most words with it.
     """
     placed: dict[int, list[SkillCase]] = {}
     texts = {
@@ -573,6 +573,6 @@ def _only_joins_cases(operation: UpdateOperation) -> bool:
 
 
 def _nearest(content: str, learnings: Sequence[str]) -> str:
-    """Return the learning that shares most words with the content; a model may return them in any order."""
+    """Return the learning that shares the most words with the content; a model may return them in any order."""
     wanted = set(words(content))
     return max(learnings, key=lambda learning: len(wanted & set(words(learning))), default="")

@@ -66,7 +66,9 @@ def test_half_a_json_object_is_an_unusable_answer_that_names_max_tokens(model: s
 
 def test_a_prompt_that_is_too_long_is_reported_with_both_numbers(model: str) -> None:
     client = LocalLLMClient(model, max_tokens=16, context_tokens=512, slots=1)
-    with pytest.raises(LLMCallError, match=r"the prompt has \d+ tokens, and there is room for 512 .*context_tokens"):
+    with pytest.raises(
+        LLMCallError, match=r"the prompt has \d+ tokens, but prompt and answer together may have 512; .*context_tokens"
+    ):
         client.complete("word " * 2000)
     assert client.usage.failed_requests == 1
 

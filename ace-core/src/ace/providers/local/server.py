@@ -1,6 +1,6 @@
 """One server for each model in this process, shared by all clients and closed when the process exits.
 
-`start_server` and `check_runtime` are the only code that touches the package `xllamacpp`, which holds the server of
+`start_server` and `check_runtime` are the only code that uses the package `xllamacpp`, which contains the server of
 llama.cpp.
 """
 
@@ -54,7 +54,7 @@ _LONGEST_START = 900.0
 
 
 class NativeServer(Protocol):
-    """A running server of the runtime. It stops when the last reference to it is gone."""
+    """A running server of the runtime. It stops when it is garbage-collected."""
 
     @property
     def listening_address(self) -> str:
@@ -66,7 +66,7 @@ def check_runtime() -> None:
     """Make sure that models can run here, without loading anything large.
 
     Raises:
-        RuntimeMissingError: The package or a library of the system is missing. The text says what to install.
+        RuntimeMissingError: The package or a system library is missing. The message says what to install.
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise RuntimeMissingError(
@@ -118,14 +118,15 @@ def start_server(
 
 
 def _running(server: NativeServer, key: str) -> NativeServer:
-    """Return a server as soon as the thread that serves its requests runs.
+    """Return the server once the thread that serves its requests is running.
 
-    The runtime forgets an order to stop that arrives before; the code that stops the server then waits indefinitely.
+    The runtime ignores a request to stop that arrives earlier; the code that stops the server would then wait
+    indefinitely.
     """
     address = urlsplit(server.listening_address)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_LONGEST_START)
     try:
-        # That thread answers this request, while the HTTP server answers one for its health.
+        # This request is answered by that thread; a health check would be answered by the HTTP server.
         connection.request("GET", "/slots", headers={"Authorization": f"Bearer {key}"})
         response = connection.getresponse()
         if response.status != _OK:
@@ -138,8 +139,8 @@ def _running(server: NativeServer, key: str) -> NativeServer:
 def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
     """Load a model in a separate thread, and wait for it.
 
-    On the main thread, a signal handler that raises would do so inside the constructor of the runtime, which then
-    waits indefinitely for a server that it has not told to stop. Here the handler raises while this function waits.
+    On the main thread, a signal handler could raise inside the constructor of the runtime, which would then wait
+    indefinitely for a server that it has not told to stop. Here, it raises while this function waits.
     """
     outcome: Future[NativeServer] = Future()
 
@@ -183,7 +184,7 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
 
 def _is_loadable(library: str) -> bool:
     try:
-        # Loading reads the settings for good, so the first load has to have them.
+        # The library reads the settings only once, when it is first loaded.
         with _environment(_WAIT_WITHOUT_SPINNING):
             ctypes.CDLL(library)
     except OSError:
@@ -239,7 +240,7 @@ def answer_in(reply: Reply) -> LLMResponse:
 
 
 def refusal_in(reply: Reply, model: str) -> LLMCallError:
-    """Return the error for a reply that is not an answer; it says what to do, where that is known.
+    """Return the error for a reply that is not an answer; if known, it says what to do.
 
     Args:
         reply: The reply.
@@ -248,8 +249,8 @@ def refusal_in(reply: Reply, model: str) -> LLMCallError:
     error = reply.body.get("error", {})
     if error.get("type") == _TOO_LONG:
         reason = (
-            f"the prompt has {error['n_prompt_tokens']} tokens, and there is room for {error['n_ctx']} with the "
-            "answer; shorten it, or raise context_tokens"
+            f"the prompt has {error['n_prompt_tokens']} tokens, but prompt and answer together may have "
+            f"{error['n_ctx']}; shorten the prompt, or raise context_tokens"
         )
     else:
         reason = str(error.get("message", reply.body))
@@ -257,12 +258,12 @@ def refusal_in(reply: Reply, model: str) -> LLMCallError:
 
 
 _PIECE = 65_536
-"""How many bytes are read at once."""
+"""The number of bytes to read at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What one server is started with. Clients with equal settings share a server."""
+    """The settings of a server. Clients with equal settings share one."""
 
     path: Path
     """The GGUF file."""
@@ -301,7 +302,7 @@ class LocalServer:
         )
         self._lock = threading.Lock()
         self._connections: set[_Connection] = set()
-        """Those of requests that are being answered; guarded by the lock, as is the end of the server."""
+        """The connections of open requests. The lock protects them and the end of the server."""
         self._address = urlsplit(self._native.listening_address)
         self._host, self._port = self._address.hostname or "", self._address.port or 0
 
@@ -311,10 +312,10 @@ class LocalServer:
         Args:
             path: Such as `/v1/chat/completions`.
             request: The JSON object.
-            timeout: How long the whole answer may take, in seconds.
+            timeout: The time limit for the whole answer, in seconds.
 
         Raises:
-            OSError: The answer was not complete; a `TimeoutError` if the time ran out.
+            OSError: The answer was not complete; a `TimeoutError` after the time limit.
         """
         deadline = time.monotonic() + timeout
         received = bytearray()
@@ -323,7 +324,7 @@ class LocalServer:
             self._ended_with_server(connection),
         ):
             connection.sendall(self._head_and_body(path, request))
-            # The timeout of a socket starts again with every piece of data.
+            # The timeout of a socket applies to each piece of data, not to the whole answer.
             while (left := deadline - time.monotonic()) > 0:
                 connection.settimeout(left)
                 piece = connection.recv(_PIECE)
@@ -338,10 +339,10 @@ class LocalServer:
         Args:
             path: Such as `/v1/chat/completions`.
             request: The JSON object.
-            timeout: How long the whole answer may take, in seconds.
+            timeout: The time limit for the whole answer, in seconds.
 
         Raises:
-            OSError: The answer was not complete; a `TimeoutError` if the time ran out.
+            OSError: The answer was not complete; a `TimeoutError` after the time limit.
         """
         import asyncio
 
@@ -365,10 +366,10 @@ class LocalServer:
         return head.encode() + body
 
     def close(self) -> None:
-        """Stop the server and free its memory. Requests that are being answered raise a `ConnectionError`."""
+        """Stop the server and free its memory. Open requests raise a `ConnectionError`."""
         with self._lock:
             native, self._native = self._native, None
-            # The runtime answers every open request before it stops, and computes no answers any more.
+            # The runtime waits for open requests before it stops, but no longer computes their answers.
             for connection in self._connections:
                 with suppress(OSError):  # the other side has closed it
                     connection.shutdown(socket.SHUT_RDWR)
@@ -398,7 +399,7 @@ class LocalServer:
 
 
 class _Connection(Protocol):
-    """What is needed of a socket, which event loops wrap."""
+    """The one method used of a socket, which event loops wrap."""
 
     def shutdown(self, how: int, /) -> None: ...
 
@@ -415,7 +416,7 @@ class _Received:
 
 def _reply_in(received: bytes | bytearray) -> Reply:
     """Read a whole HTTP response."""
-    # The class only needs the method `makefile` of a socket.
+    # Of a socket, this class only uses the method `makefile`.
     response = http.client.HTTPResponse(cast("socket.socket", _Received(bytes(received))))
     try:
         response.begin()
@@ -442,7 +443,7 @@ def shared_server(settings: ServerSettings) -> LocalServer:
     Args:
         settings: The settings of the server.
     """
-    # A forked child has the numbers of its parent's server, but not its threads.
+    # A forked child inherits this dictionary, but not the threads of its parent's servers.
     key = (os.getpid(), settings)
     with _lock:
         if key not in _servers:
