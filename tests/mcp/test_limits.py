@@ -51,7 +51,7 @@ def test_saving_and_loading_can_be_switched_off(world: World) -> None:
         async with world.connect(allow_save_load=False) as client:
             for name, given in FILES:
                 code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", **given}))
-                assert (code, "switched off" in message) == ("SAVE_LOAD_DISABLED", True)
+                assert (code, "disabled" in message) == ("SAVE_LOAD_DISABLED", True)
 
     anyio.run(converse)
 
@@ -136,7 +136,7 @@ def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
                 result = await client.call_tool("ace.learn.sample", {"session_id": "s", **given})
                 code, message, details = error_of(result)
                 assert code == "TIMEOUT"
-                assert "and that is kept" in message
+                assert "and their skills are kept" in message
             assert details["processed"] == 0
             requests = len(hanging.server.requests)
             # Nothing is left behind: the session is free, and the model is not asked any more.

@@ -75,7 +75,7 @@ def test_a_session_keeps_the_model_that_it_began_with(tmp_path: Path) -> None:
     use(sessions, "s", SessionConfig(model="openai/one"))
     use(sessions, "s")
     for other in (SessionConfig(model="openai/two"), SessionConfig(model="openai/one", temperature=1.0)):
-        with pytest.raises(MCPToolError, match="began with another session_config") as refused:
+        with pytest.raises(MCPToolError, match="was opened with another session_config") as refused:
             use(sessions, "s", other)
         assert refused.value.output.code == "ACE_MCP_VALIDATION_ERROR"
     assert sessions.shut_down(seconds=0)
@@ -97,7 +97,7 @@ def test_shutting_down_stops_what_is_running_and_opens_nothing_more(tmp_path: Pa
     assert sessions.shut_down(seconds=60)
     thread.join()
     assert stopped.reason == "shutdown"
-    with pytest.raises(MCPToolError, match="the server is ending"):
+    with pytest.raises(MCPToolError, match="the server is shutting down"):
         use(sessions, "t")
 
 
@@ -110,7 +110,7 @@ def test_the_session_config_chooses_the_model(world: World) -> None:
                 content_of(await client.call_tool("ace.ask", asked))
             later = {"session_id": "b", "question": "?", "session_config": config}
             code, message, _ = error_of(await client.call_tool("ace.ask", later))
-            assert (code, "began with another" in message) == ("VALIDATION_ERROR", True)
+            assert (code, "was opened with another" in message) == ("VALIDATION_ERROR", True)
 
     anyio.run(converse)
     assert [each.model for each in world.model.requests] == ["other", "other", "scripted"]

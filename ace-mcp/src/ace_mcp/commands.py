@@ -51,11 +51,11 @@ def serve(
         ace mcp --http 127.0.0.1:8321
 
     Args:
-        http: Serve over HTTP at this address, HOST:PORT, until it is interrupted. Requests must carry the token
-            that ACE_MCP_HTTP_TOKEN holds; without one, the address must be on loopback.
+        http: Serve over HTTP at this address, HOST:PORT, until interrupted. Requests must carry the bearer token in
+            ACE_MCP_HTTP_TOKEN; without one, the address must be a loopback address.
         skillbook: The store that all sessions share. [env: ACE_MCP_SKILLBOOK]
             [default: ~/.local/share/ace/skills.db]
-        separate_books: Give each session a skillbook of its own. [env: ACE_MCP_SEPARATE_BOOKS]
+        separate_books: Give each session its own skillbook. [env: ACE_MCP_SEPARATE_BOOKS]
         default_model: The model of sessions that do not choose one. [env: ACE_MCP_DEFAULT_MODEL] [default: the model
             of your settings, else one on this machine]
         safe_mode: Block learning, saving and loading. [env: ACE_MCP_SAFE_MODE]
@@ -194,7 +194,7 @@ def uninstall(
 ) -> int:
     """Remove the server from the configuration of an MCP client.
 
-    The file is as it was before, except for what else was changed in it since. The skillbook is kept.
+    Other changes made to the file since the installation are kept, and so is the skillbook.
 
     For example:
 
@@ -231,7 +231,7 @@ def _config_file(client: MCPClient, scope: Scope, config: Path | None) -> Path:
 
 
 def _server_variables(options: Sequence[str]) -> dict[str, str]:
-    """Return the variables that have the effect of options of `ace mcp`. A file is found from any folder."""
+    """Return the environment variables equivalent to options of `ace mcp`. Paths are made absolute."""
     from ace.redaction import PERSONAL_DATA, find
     from ace.skillbook import shown_location
 
@@ -283,14 +283,14 @@ def _print_change(change: ConfigChange, *, dry_run: bool, hint: str = "") -> Non
 
 
 def _config(**options: str | float | Path | None) -> MCPServerConfig:
-    """Return the settings: the options that were given, else those of the environment."""
+    """Return the settings from the given options, else from the environment."""
     from pydantic import ValidationError
 
     from ace_mcp.config import MCPServerConfig
 
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
-        return MCPServerConfig(**given)  # what is given here wins over the environment
+        return MCPServerConfig(**given)  # these take precedence over the environment
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = str(first["loc"][0])
@@ -299,5 +299,5 @@ def _config(**options: str | float | Path | None) -> MCPServerConfig:
 
 
 def main() -> NoReturn:
-    """Run `ace mcp`: the script `ace-mcp`."""
+    """Run `ace mcp`; the entry point of the script `ace-mcp`."""
     sys.exit(ace_main(["mcp", *sys.argv[1:]]))

@@ -19,7 +19,7 @@ def data_folder() -> Path:
 
 
 class MCPServerConfig(BaseSettings):
-    """The settings of an MCP server. The variable of each is `ACE_MCP_` and its name in capitals.
+    """The settings of an MCP server. The variable of each is its name in capitals with the prefix `ACE_MCP_`.
 
     Raises:
         pydantic.ValidationError: A setting is outside its range.
@@ -36,7 +36,7 @@ class MCPServerConfig(BaseSettings):
     skillbook: str = Field(default_factory=lambda: str(data_folder() / "skills.db"))
     """The store that all sessions share: a file, or `scheme://...`."""
     separate_books: bool = False
-    """Whether each session has a skillbook of its own, in a folder beside the shared one."""
+    """Whether each session has its own skillbook, in a folder next to the shared one."""
     safe_mode: bool = False
     """Whether learning, saving and loading are blocked."""
     allow_save_load: bool = True
@@ -54,8 +54,8 @@ class MCPServerConfig(BaseSettings):
     learn_timeout_seconds: float = Field(default=300, gt=0)
     """The time after which a call that learns is stopped, in seconds. What was learned until then is kept."""
     max_cost: float | None = Field(default=None, gt=0)
-    """US dollars. Once the model calls of the server have cost this much, no further question or sample starts."""
+    """Once the model calls of the server have cost this much, in US dollars, no further question or sample starts."""
     http_token: SecretStr | None = None
     """The bearer token that HTTP requests must carry. Without one, the server only listens on loopback."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    """The least severe messages that are logged, on standard error."""
+    """The minimum severity of messages to log to standard error."""

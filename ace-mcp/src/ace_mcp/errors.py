@@ -1,4 +1,4 @@
-"""The errors of the tools: a code, a sentence that says what to do, and details for programs."""
+"""The errors of the tools, with a code, a message that says what to do, and details for programs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class ErrorCode(StrEnum):
     """The codes of all errors."""
 
     VALIDATION_ERROR = "ACE_MCP_VALIDATION_ERROR"
-    """The arguments do not fit the schema, or each other."""
+    """The arguments do not match the schema, or contradict each other."""
     SESSION_NOT_FOUND = "ACE_MCP_SESSION_NOT_FOUND"
     """There is no such session, or it cannot be opened."""
     FORBIDDEN_IN_SAFE_MODE = "ACE_MCP_FORBIDDEN_IN_SAFE_MODE"
     """The server only answers questions and shows skills."""
     SAVE_LOAD_DISABLED = "ACE_MCP_SAVE_LOAD_DISABLED"
-    """Saving and loading are switched off, or not allowed at this path."""
+    """Saving and loading are disabled, or not allowed at this path."""
     PROVIDER_ERROR = "ACE_MCP_PROVIDER_ERROR"
     """The model could not be reached, refused the request, or gave no usable answer."""
     TIMEOUT = "ACE_MCP_TIMEOUT"
@@ -41,20 +41,20 @@ class ErrorOutput(BaseModel):
     """An error, as clients receive it."""
 
     code: ErrorCode
-    """What kind of error it is."""
+    """The kind of error."""
     message: str
     """What happened and what to do."""
     details: dict[str, JsonValue]
-    """More for programs."""
+    """Further fields for programs."""
 
 
 class MCPToolError(Exception):
-    """A tool cannot do what it was asked to do.
+    """A tool call has failed.
 
     Args:
-        code: What kind of error it is.
+        code: The kind of error.
         message: What happened and what to do. Keys in it are redacted.
-        **details: More for programs.
+        **details: Further fields for programs.
 
     Example:
         >>> MCPToolError(ErrorCode.TIMEOUT, "took too long; send fewer samples", seconds=300).output.code.value
@@ -64,15 +64,15 @@ class MCPToolError(Exception):
     def __init__(self, code: ErrorCode, message: str, **details: JsonValue) -> None:
         super().__init__(message)
         self.output = ErrorOutput(code=code, message=redact(message), details=details)
-        """What the client is sent."""
+        """The error as sent to the client."""
 
 
 def refused_arguments(tool: str, error: ValidationError) -> MCPToolError:
-    """Return the error for arguments that do not fit the schema of a tool, without their values.
+    """Return the error for arguments that do not match the schema of a tool, without their values.
 
     Args:
         tool: The name of the tool.
-        error: What pydantic found.
+        error: The error of pydantic.
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
     # The name of an unknown field comes from the client, too.
@@ -82,6 +82,6 @@ def refused_arguments(tool: str, error: ValidationError) -> MCPToolError:
     ]
     return MCPToolError(
         ErrorCode.VALIDATION_ERROR,
-        f"{tool}: {fields[0] or 'the arguments'}: {found[0]['msg']}; correct the arguments, which tools/list describes",
+        f"{tool}: {fields[0] or 'the arguments'}: {found[0]['msg']}; tools/list describes the arguments",
         problems=problems,
     )

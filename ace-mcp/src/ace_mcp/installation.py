@@ -1,8 +1,8 @@
 """Adds the server to the configuration of MCP clients, and removes it without changing any other byte.
 
-A client has its servers in one JSON object. What was inserted into it is recorded in the user's data folder, so that it
-can be removed exactly. Both commands may be killed at any time: the record is written before the configuration, and
-removed after it.
+A client keeps its servers in one JSON object. The inserted text is recorded in the user's data folder, so that exactly
+this text can be removed. Both commands may be killed at any time: the record is written before the configuration is
+changed, and removed afterwards.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _NEW_CONFIG = "{}\n"
 
 
 class InstallationError(ValueError):
-    """A configuration cannot be changed. The text says why, and what to do."""
+    """A configuration cannot be changed. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class MCPClient:
-    """What is particular to the configuration of one client."""
+    """The configuration format of one client."""
 
     name: str
     """Its name on the command line."""
     title: str
-    """Its name for people."""
+    """Its display name."""
     key: str
-    """The key of the object with the servers."""
+    """The key of the object that contains the servers."""
     has_comments: bool
-    """Whether the client reads comments and trailing commas."""
+    """Whether the client accepts comments and trailing commas."""
     has_type: bool
-    """Whether an entry names its transport."""
+    """Whether an entry has the field `type` with its transport."""
     project_file: str | None
     """The configuration of a project, relative to its folder; None if the client has none."""
 
@@ -78,7 +78,7 @@ CLIENTS = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What happened to a configuration, or would happen to it."""
+    """A change to a configuration, which may be a dry run."""
 
     path: Path
     """The file."""
@@ -89,13 +89,13 @@ class ConfigChange:
 
     @property
     def is_change(self) -> bool:
-        """Whether anything is different."""
+        """Whether the text differs."""
         return self.before != self.after
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What was inserted into one configuration."""
+    """The text that was inserted into one configuration."""
 
     inserted: InsertedMember
     is_new_file: bool
@@ -104,10 +104,10 @@ class _Record:
 
 @dataclass(slots=True)
 class _Records:
-    """All that was installed."""
+    """All installations."""
 
     entries: dict[str, _Record] = field(default_factory=dict)
-    """By the paths of the configurations."""
+    """The inserted texts, by the paths of the configurations."""
     made_folders: list[str] = field(default_factory=list)
     """The folders that were created; they are removed when they are empty again."""
 
@@ -153,7 +153,7 @@ def config_file(
 
 
 def _application_folder(home: Path, platform: str, environ: Mapping[str, str]) -> Path:
-    """Return the folder in which desktop applications keep their settings."""
+    """Return the folder for the settings of desktop applications."""
     if platform == "darwin":
         return home / "Library/Application Support"
     if platform == "win32":
@@ -162,21 +162,21 @@ def _application_folder(home: Path, platform: str, environ: Mapping[str, str]) -
 
 
 def server_entry(client: MCPClient, settings: Mapping[str, str]) -> dict[str, object]:
-    """Return the entry with which a client starts the server.
+    """Return the configuration entry that makes a client start the server.
 
     Args:
         client: The client.
         settings: Variables for the server, such as `ACE_MCP_SKILLBOOK`.
     """
     entry: dict[str, object] = {"type": "stdio"} if client.has_type else {}
-    # The interpreter, because the client does not know the virtual environment. With -E and -P, neither a variable nor
-    # the folder in which the client works changes which modules are loaded.
+    # The full path of the interpreter, because the client does not activate the virtual environment. With -E and -P,
+    # neither environment variables nor the client's working folder change which modules are loaded.
     entry |= {"command": sys.executable, "args": ["-E", "-P", "-m", "ace_mcp"]}
     return {**entry, "env": dict(settings)} if settings else entry
 
 
 def install(client: MCPClient, path: Path, entry: Mapping[str, object], *, dry_run: bool = False) -> ConfigChange:
-    """Add the server to a configuration, or bring the entry of an earlier installation up to date.
+    """Add the server to a configuration, or update the entry of an earlier installation.
 
     Args:
         client: The client.
@@ -220,7 +220,7 @@ def install(client: MCPClient, path: Path, entry: Mapping[str, object], *, dry_r
 
 
 def uninstall(client: MCPClient, path: Path, *, dry_run: bool = False) -> ConfigChange:
-    """Remove the server from a configuration. What else was changed there stays.
+    """Remove the server from a configuration. Other changes to the file are kept.
 
     Args:
         client: The client.
@@ -236,7 +236,7 @@ def uninstall(client: MCPClient, path: Path, *, dry_run: bool = False) -> Config
     """
     path = real_path(path)
     if not _records_path().exists():
-        dry_run = True  # at most, there is an entry that is not ours
+        dry_run = True  # nothing was installed; an existing entry is not ours
     with nullcontext() if dry_run else folder_lock(_records_path()):
         records = _read_records()
         record = records.entries.pop(str(path), None)
@@ -304,13 +304,13 @@ def _read_records() -> _Records:
         return _Records()
     except ValidationError as error:
         raise InstallationError(
-            f"{path}, the record of what was installed, is broken; delete it, and remove the server {SERVER_NAME!r} "
+            f"{path}, the record of installations, is damaged; delete it, and remove the server {SERVER_NAME!r} "
             "from the configuration of your clients"
         ) from error
 
 
 def _write_records(records: _Records) -> None:
-    """Write the record; the lock is held. Without entries, it is only kept until its folders are removed."""
+    """Write the records, or delete the file if there are no entries. The caller holds the lock."""
     if records.entries:
         write_durably(_records_path(), f"{json.dumps(asdict(records), indent=2)}\n".encode())
     else:

@@ -1,4 +1,4 @@
-"""One run of learning for a tool: what it changed, what failed, and why it was stopped."""
+"""A learning run for a tool: its changes, its failures, and why it was stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LearningRun", "Progress"]
 
 Progress = Callable[[int, int], None]
-"""Called with the number of samples that have ended, and of all. It may be called on any thread."""
+"""Called with the number of finished samples and the total, on any thread."""
 
 _LONGEST_FAILURE = 500
 _ENVIRONMENT = SimpleEnvironment()
@@ -29,13 +29,13 @@ _ENVIRONMENT = SimpleEnvironment()
 
 @final
 class LearningRun:
-    """Learns with a session, and keeps what a tool has to report.
+    """Learns with a session, and collects the results that a tool reports.
 
     Args:
         session: The session.
         stop: Stops the run.
-        progress: Told of each sample that has ended.
-        max_cost: The US dollars that the run may cost; None sets no limit.
+        progress: Called after each sample.
+        max_cost: The maximum cost of the run in US dollars; None for no limit.
     """
 
     def __init__(self, session: Session, stop: Stop, progress: Progress, max_cost: float | None) -> None:
@@ -58,7 +58,7 @@ class LearningRun:
 
         Args:
             samples: The samples.
-            epochs: How often.
+            epochs: The number of passes over the samples.
 
         Raises:
             MCPToolError: The run was stopped, or the model cannot be used. What was learned is kept.
@@ -79,12 +79,12 @@ class LearningRun:
 
     @property
     def has_changed(self) -> bool:
-        """Whether it has changed the skillbook."""
+        """Whether the run has changed the skillbook."""
         return self._has_changed
 
     @property
     def processed(self) -> int:
-        """How many samples were learned from, over all epochs."""
+        """The number of samples learned from, over all epochs."""
         return sum(result.error is None for result in self._results)
 
     @property
@@ -142,7 +142,7 @@ class LearningRun:
             "new_skill_count": len(self._added),
             "failures": [each.model_dump() for each in self.failures],
         }
-        learned = f"{self.processed} of {self._total} samples were learned from, and that is kept"
+        learned = f"{self.processed} of {self._total} samples were learned from, and their skills are kept"
         reason = self._stop.reason
         if reason == "timeout":
             raise MCPToolError(
@@ -172,7 +172,7 @@ class LearningRun:
 
 
 def _own_error(error: BaseException | None) -> MCPToolError | None:
-    """Return the error of ours that a sample failed with, which the engine may have wrapped."""
+    """Return the `MCPToolError` with which a sample failed, which the engine may have wrapped."""
     while error is not None and not isinstance(error, MCPToolError):
         error = error.__cause__
     return error

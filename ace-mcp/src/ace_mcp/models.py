@@ -1,4 +1,4 @@
-"""The inputs and outputs of the tools, from which the schemas are made."""
+"""The inputs and outputs of the tools, from which the schemas are generated."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _MODEL = "The model, when the session begins."
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """Limits the length of a text or a list to what a setting of the server says, in validation and in the schema."""
+    """Limits the length of a text or a list to a setting of the server, in validation and in the schema."""
 
     setting: str
     keyword: str
     unit: str
     of_json: bool = False
-    """Whether the length is that of the value as JSON, which a schema cannot express."""
+    """Whether to measure the value as JSON; a schema cannot express such a limit."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_after_validator_function(self._checked, handler(source))
@@ -78,7 +78,7 @@ SessionId = Annotated[
 
 
 class ToolInput(BaseModel):
-    """The arguments of a tool. Unknown ones are refused, and types are not converted."""
+    """The arguments of a tool. Unknown ones are rejected, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["skill_page", "skillbook_page", "skills_prompt"]
 
 _MOST_SKILLS = 20
-"""How many skills the prompt contains."""
+"""The maximum number of skills in the prompt."""
 
 
 def skillbook_page(book: Skillbook) -> str:

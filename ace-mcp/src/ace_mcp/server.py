@@ -1,7 +1,7 @@
-"""The MCP server: lists what it offers, checks arguments, and does the work on threads.
+"""The MCP server: lists its tools, resources and prompts, checks arguments, and runs calls on threads.
 
-The event loop only reads and writes messages. Each call of a tool runs on a thread, within a `Stop` that the loop uses
-to end it: when the client cancels the request, or when learning has taken too long.
+The event loop only reads and writes messages. Each tool call runs on a thread with a `Stop`, with which the loop ends
+the call when the client cancels the request, or when learning exceeds its time limit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SkillbookServer(MCPServer[None]):
         self.config = config
         self.sessions = sessions
         self._tools: dict[str, SkillbookTool] = {each.name: each for each in SkillbookTools(sessions, config).all()}
-        # Calls that read do not wait for those that learn, of which each session may have several.
+        # Enough threads that calls that read do not wait for those that learn; a session may have several of these.
         self._threads = anyio.CapacityLimiter(2 * config.max_sessions)
 
     async def list_tools(self) -> list[Tool]:
@@ -99,12 +99,12 @@ class SkillbookServer(MCPServer[None]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool. An error is a result too, with a code.
+        """Call a tool. Errors are returned as results, with a code.
 
         Args:
             name: The name of the tool.
             arguments: Its arguments.
-            context: The request, which is told of the progress.
+            context: The request, to which progress is reported.
         """
         try:
             tool = self._tool(name)
@@ -121,7 +121,7 @@ class SkillbookServer(MCPServer[None]):
         )
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
-        """Return the resources that exist for each session and each skill."""
+        """Return the templates of the resources for sessions and skills."""
         return [
             ResourceTemplate(
                 uri_template=_SKILLBOOK_URI,
@@ -149,13 +149,13 @@ class SkillbookServer(MCPServer[None]):
             context: The request.
 
         Raises:
-            MCPError: There is none. Its data is that of the errors of tools.
+            MCPError: There is no such resource. Its data has the fields of `ErrorOutput`.
         """
         page = await self._answered(lambda: self._page(str(uri)))
         return [ReadResourceContents(content=page, mime_type="text/markdown")]
 
     async def list_prompts(self) -> list[Prompt]:
-        """Return the prompt."""
+        """Return the prompt `use_skills`."""
         return [
             Prompt(
                 name=_PROMPT,
@@ -179,7 +179,7 @@ class SkillbookServer(MCPServer[None]):
             context: The request.
 
         Raises:
-            MCPError: An argument is wrong. Its data is that of the errors of tools.
+            MCPError: An argument is invalid. Its data has the fields of `ErrorOutput`.
         """
         text = await self._answered(lambda: self._prompt_text(name, arguments or {}))
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
@@ -219,7 +219,7 @@ class SkillbookServer(MCPServer[None]):
             raise refused_arguments(name, error) from None
 
     async def _answered(self, answer: Callable[[], str]) -> str:
-        """Do what resources and prompts need, on a thread, with errors as the protocol has them there."""
+        """Read a resource or a prompt on a thread, and convert errors into those of the protocol."""
         try:
             return await self._on_thread(answer)
         except MCPToolError as error:
@@ -230,7 +230,7 @@ class SkillbookServer(MCPServer[None]):
             raise MCPError(INTERNAL_ERROR, _BUG, data=output.model_dump(mode="json")) from error
 
     async def _called(self, tool: SkillbookTool, given: BaseModel, context: Context[None, Any] | None) -> BaseModel:
-        """Carry out a tool on a thread. When the request is cancelled, the tool is stopped too."""
+        """Run a tool on a thread. When the request is cancelled, the tool is stopped too."""
         stop = Stop()
         timer = None
         if tool.name.startswith("ace.learn."):
@@ -252,7 +252,7 @@ class SkillbookServer(MCPServer[None]):
 
 @final
 class _ProgressReport:
-    """Sends progress to the client, from calls on any thread, in their order."""
+    """Sends progress to the client in order; it may be reported on any thread."""
 
     def __init__(self, context: Context[None, Any] | None) -> None:
         self._context = context
@@ -274,7 +274,7 @@ class _ProgressReport:
         await asyncio.wait([self._sending])
 
     def advance(self, done: int, total: int) -> None:
-        """Report that so many samples have ended."""
+        """Report the number of finished samples."""
         self._loop.call_soon_threadsafe(self._counts.put_nowait, (done, total))
 
     async def _send(self, context: Context[None, Any]) -> None:
@@ -284,9 +284,9 @@ class _ProgressReport:
 
 
 def _error_result(error: MCPToolError) -> CallToolResult:
-    """Return an error as a sentence for the model, and as JSON for programs.
+    """Return an error as text for the model, and as JSON for programs.
 
-    It is not structured content: clients in TypeScript check that against the output schema, also in an error.
+    The JSON is not structured content: TypeScript clients check that against the output schema, even in an error.
     """
     output = error.output
     texts = [f"{output.code}: {output.message}", output.model_dump_json()]

@@ -1,7 +1,7 @@
 """Runs the server over standard input and output or HTTP, until the client or a signal ends it.
 
 The first SIGTERM or Ctrl-C stops all calls, closes the skillbooks and ends the process within two seconds. The process
-ends with `os._exit`, because a thread may be waiting for standard input or for a model, and cannot be ended.
+ends with `os._exit`, because threads that wait for standard input or for a model cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["check_address", "log_to_stderr", "serve_http", "serve_stdio"]
 
 _GRACE: Final = 1.0
-"""Seconds that calls have to end in, when the server ends."""
+"""The time that calls have to end when the server stops, in seconds."""
 _LONGEST_PAUSE: Final = 60.0
-"""Seconds between two looks for idle sessions."""
+"""The maximum interval between checks for idle sessions, in seconds."""
 
 
 def log_to_stderr(config: MCPServerConfig) -> None:
-    """Log to standard error. On standard output there is nothing but the protocol.
+    """Log to standard error. Standard output is reserved for the protocol.
 
     Args:
         config: The settings.
@@ -76,13 +76,13 @@ def serve_http(server: SkillbookServer, host: str, port: int) -> NoReturn:
         port: The port; 0 for a free one.
 
     Raises:
-        UsageError: The address is not on loopback, and the settings have no token; or it cannot be listened on.
+        UsageError: The address is not a loopback address, and the settings have no token; or the port cannot be opened.
     """
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 
     is_local = check_address(server.config, host)
-    # On other addresses, any name may be that of the server; the token protects it there.
+    # On other addresses, the server may have any host name; there, the token protects it.
     security = None if is_local else TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app: ASGIApp = server.streamable_http_app(host="127.0.0.1" if is_local else host, transport_security=security)
     if server.config.http_token is not None:
@@ -105,17 +105,17 @@ def serve_http(server: SkillbookServer, host: str, port: int) -> NoReturn:
 
 
 def check_address(config: MCPServerConfig, host: str) -> bool:
-    """Check that a server without a token only listens on loopback.
+    """Check that a server without a token listens only on a loopback address.
 
     Args:
         config: The settings.
         host: The address to listen on.
 
     Returns:
-        Whether it is on loopback.
+        Whether it is a loopback address.
 
     Raises:
-        UsageError: The address is not on loopback, and the settings have no token.
+        UsageError: It is not, and the settings have no token.
     """
     try:
         is_local = host == "localhost" or ip_address(host).is_loopback
@@ -131,7 +131,7 @@ def check_address(config: MCPServerConfig, host: str) -> bool:
 
 @final
 class BearerToken:
-    """Refuses HTTP requests that do not carry the token.
+    """Rejects HTTP requests that do not carry the token.
 
     Args:
         app: The application.
@@ -143,7 +143,7 @@ class BearerToken:
         self._wanted = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it with status 401."""
+        """Forward a request, or reject it with status 401."""
         if scope["type"] == "http":
             given = dict(scope["headers"]).get(b"authorization", b"")
             if not hmac.compare_digest(given, self._wanted):
@@ -164,7 +164,7 @@ def _end(server: SkillbookServer, code: int) -> NoReturn:
 async def _end_at_signal(server: SkillbookServer) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            # On a thread, so that the answers to the calls that are stopped can still be sent.
+            # On a thread, so that the loop can still send the answers to the stopped calls.
             await anyio.to_thread.run_sync(lambda: server.sessions.shut_down(seconds=_GRACE))
             await anyio.sleep(0.05)
             _end(server, INTERRUPTED)
@@ -186,7 +186,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _http_server(config: uvicorn.Config) -> uvicorn.Server:
-    """Return a server that leaves signals to us."""
+    """Return a server that does not install signal handlers."""
     import uvicorn
 
     class Server(uvicorn.Server):

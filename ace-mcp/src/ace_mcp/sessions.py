@@ -1,8 +1,8 @@
 """The sessions: one `ACELiteLLM` per session id, and the skillbook that they share.
 
-A session is used by calls of tools, each on a thread of its own. `SessionRegistry.using` counts them: a session that is
-in use is not closed. Everything that the registry keeps is guarded by its lock; what a call does with the session is
-not, because `ACELiteLLM` may be used on several threads.
+Each tool call runs on its own thread. `SessionRegistry.using` counts the calls that use a session: it is not closed in
+the meantime. The state of the registry is guarded by its lock; the use of a session is not, because `ACELiteLLM` is
+thread-safe.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenModel", "Session", "SessionModel", "SessionRegistry"]
 
 _MOST_ANSWERS = 1000
-"""How many answers a session remembers for feedback."""
+"""The maximum number of answers that a session keeps for feedback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class SessionModel:
     client: LLMClientLike
     """Makes the requests."""
     explain: Callable[[LLMCallError], str] = str
-    """Returns the error of a request as a sentence that says what to do."""
+    """Converts the error of a request into a message that says what to do."""
 
 
 OpenModel = Callable[[SessionConfig], SessionModel]
-"""Opens the model that a session wants. It raises an `MCPToolError` if there is none."""
+"""Opens the model for the settings of a session, or raises an `MCPToolError`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,28 +56,28 @@ class Session:
     """One open session."""
 
     id: str
-    """Its id, which the client chose."""
+    """The id, chosen by the client."""
     config: SessionConfig
-    """The model that it began with."""
+    """The model settings with which it was opened."""
     learner: ACELiteLLM
     """Answers and learns."""
     explain: Callable[[LLMCallError], str]
-    """Returns the error of a request to the model as a sentence that says what to do."""
+    """Converts the error of a request to the model into a message that says what to do."""
     answers: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
-    """The last answers by their ids, the newest last."""
+    """The last answers by id, the newest last."""
     metadata: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
-    """What clients want to be kept with an answer, by its id."""
+    """The metadata that clients sent with a question, by the id of the answer."""
     busy: int = 0
-    """How many calls are using it."""
+    """The number of calls that use it."""
     last_used: float = 0.0
-    """When the last call began or ended, on the clock of the registry."""
+    """The time at which the last call began or ended, on the clock of the registry."""
 
     def remember(self, answer: Answer, metadata: dict[str, JsonValue] | None) -> None:
         """Keep an answer for feedback.
 
         Args:
             answer: The answer.
-            metadata: What to keep with it.
+            metadata: The metadata of the question.
         """
         self.answers[answer.id] = answer
         if metadata:
@@ -94,7 +94,7 @@ class Session:
 
 @final
 class SessionRegistry:
-    """Opens sessions at their first use and closes idle ones. All methods can be called on any thread.
+    """Opens sessions on first use and closes idle ones. Thread-safe.
 
     Args:
         config: The settings of the server.
@@ -130,31 +130,31 @@ class SessionRegistry:
 
     @property
     def open_sessions(self) -> list[str]:
-        """The ids of the open sessions, the oldest first."""
+        """The ids of the open sessions, oldest first."""
         with self._changed:
             return list(self._sessions)
 
     @property
     def budget_left(self) -> float | None:
-        """The US dollars that model calls may still cost; None if there is no limit."""
+        """The remaining budget for model calls, in US dollars; None if there is no limit."""
         limit = self._config.max_cost
         return None if limit is None else max(0.0, limit - self._spent)
 
     @contextmanager
     def using(self, session_id: str, stop: Stop, config: SessionConfig | None = None) -> Iterator[Session]:
-        """Use a session, which is opened if it is not open. It is not closed while it is used.
+        """Use a session, which is opened if necessary, and not closed inside the block.
 
         Args:
             session_id: The id.
-            stop: Stops what the block does, for instance when the server ends.
-            config: The model, for a session that begins.
+            stop: Stops the work in the block, for instance when the server ends.
+            config: The model settings, for a new session.
 
         Raises:
-            MCPToolError: The session began with another model, no model can be opened, or all sessions are busy.
+            MCPToolError: The session was opened with another model, no model can be opened, or all sessions are busy.
         """
         with self._changed:
             if self._is_shutting_down:
-                raise MCPToolError(ErrorCode.TIMEOUT, "the server is ending; call the tool again when it runs")
+                raise MCPToolError(ErrorCode.TIMEOUT, "the server is shutting down; call the tool again when it runs")
             session = self._sessions.get(session_id) or self._opened(session_id, config)
             _check_config(session, config)
             session.busy += 1
@@ -172,7 +172,7 @@ class SessionRegistry:
 
     @contextmanager
     def reading(self, session_id: str) -> Iterator[Skillbook]:
-        """Use the skillbook of a session, as it is in its store now, without opening the session.
+        """Read the current skillbook of a session, without opening the session.
 
         Args:
             session_id: The id.
@@ -198,7 +198,7 @@ class SessionRegistry:
                 book.close()
 
     def close_idle(self) -> list[str]:
-        """Close the sessions that have been idle for longer than the settings allow.
+        """Close the sessions that have been idle for too long.
 
         Returns:
             Their ids.
@@ -211,15 +211,15 @@ class SessionRegistry:
             return [each.id for each in idle]
 
     def check_budget(self) -> None:
-        """Check that model calls may cost more.
+        """Check that the budget for model calls is not exhausted.
 
         Raises:
-            MCPToolError: They have cost as much as the settings allow.
+            MCPToolError: It is.
         """
         if self.budget_left == 0.0:
             raise MCPToolError(
                 ErrorCode.PROVIDER_ERROR,
-                f"the model calls of this server have cost {self._spent:.4f} US dollars, and no more are allowed; "
+                f"the model calls of this server have cost {self._spent:.4f} US dollars, which is its limit; "
                 "start it with a higher --max-cost",
                 max_cost=self._config.max_cost,
             )
@@ -227,10 +227,10 @@ class SessionRegistry:
     def shut_down(self, *, seconds: float) -> bool:
         """Stop all calls, wait for them, and close all sessions and their skillbooks.
 
-        What a call has learned is in the skillbook already, and remains there.
+        What the calls have learned so far is already in the skillbook.
 
         Args:
-            seconds: The maximum wait.
+            seconds: The maximum wait, in seconds.
 
         Returns:
             Whether all calls have ended.
@@ -265,13 +265,13 @@ class SessionRegistry:
         return session
 
     def _close_one(self) -> None:
-        """Make room for a session by closing the one that has been idle for the longest time."""
+        """Close the session that has been idle for the longest time, to make room for another one."""
         idle = [each for each in self._sessions.values() if not each.busy]
         if not idle:
             raise MCPToolError(
                 ErrorCode.SESSION_NOT_FOUND,
                 f"the session cannot be opened, because all {len(self._sessions)} sessions are busy; try again later, "
-                "or use one of your own that is open",
+                "or use a session that is already open",
                 max_sessions=self._config.max_sessions,
             )
         self._close(min(idle, key=lambda each: each.last_used))
@@ -289,7 +289,7 @@ class SessionRegistry:
         return self._shared
 
     def _place_of(self, session_id: str) -> Path:
-        """Return the file of a session that has a skillbook of its own, the same whenever it begins."""
+        """Return the skillbook file of a session with its own skillbook, which only depends on the session id."""
         digest = hashlib.sha256(session_id.encode()).hexdigest()[:16]
         name = "".join(character if character.isalnum() else "-" for character in session_id[:40])
         return Path(self._config.skillbook).with_suffix("") / f"{name}-{digest}.db"
@@ -297,7 +297,7 @@ class SessionRegistry:
     def _count_cost(self, event: object) -> None:
         if isinstance(event, ModelCalled) and event.cost is not None and not event.recorded:
             with self._changed:
-                if current_stop() in self._stops:  # it is ours: observers see the events of the whole process
+                if current_stop() in self._stops:  # observers receive the events of the whole process
                     self._spent += event.cost
 
 
@@ -305,7 +305,7 @@ def _check_config(session: Session, config: SessionConfig | None) -> None:
     if config is not None and config != session.config:
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR,
-            f"the session {session.id!r} began with another session_config, which cannot be changed; omit it, or "
+            f"the session {session.id!r} was opened with another session_config, which cannot be changed; omit it, or "
             "choose another session_id",
             session_id=session.id,
         )

@@ -1,14 +1,15 @@
-"""Stops a call of a tool: its run starts nothing new, and a request to the model that is open is abandoned.
+"""Stops a tool call: its run starts no further samples, and an open request to the model is cancelled.
 
 Who does what on which thread:
 
-- A call of a tool runs on a thread of its own, inside `stoppable(stop)`. The threads of the engine that work for the
-  call inherit the context variable.
+- A tool call runs on its own thread, inside `stoppable(stop)`. The engine's threads that work for the call inherit the
+  context variable.
 - `StoppableClient` makes each request with the asynchronous method of the client, on one event loop for all sessions,
-  and waits for it. `Stop.stop` cancels the task there, which closes the connection, also between two attempts.
-- A client that has no asynchronous methods is called on a daemon thread. When the call is stopped, the request is left
-  alone: it ends at its own time limit, and its answer is dropped.
-- `Stop.stop` may be called on any thread, as often as you like.
+  and waits for it. `Stop.stop` cancels the task there, which closes the connection or ends the wait between two
+  attempts.
+- A client without asynchronous methods is called on a daemon thread. When the call is stopped, the request is
+  abandoned: it ends at its own time limit, and its answer is discarded.
+- `Stop.stop` may be called on any thread, any number of times.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ __all__ = ["Stop", "StoppableClient", "current_stop", "stoppable"]
 
 @final
 class Stop:
-    """Whether a call of a tool was stopped, and why.
+    """Stops a tool call, and tells whether and why it was stopped.
 
     Example:
         >>> stop = Stop()
         >>> stop.stop("timeout")
-        >>> stop.stop("cancelled")  # the first reason stays
+        >>> stop.stop("cancelled")  # the first reason is kept
         >>> stop.reason, stop.token.is_cancelled
         ('timeout', True)
     """
@@ -88,13 +89,13 @@ _current: contextvars.ContextVar[Stop | None] = contextvars.ContextVar("ace_mcp_
 
 
 def current_stop() -> Stop | None:
-    """Return what stops the call of a tool that this thread works for; None outside one."""
+    """Return the `Stop` of the tool call that this thread works for; None outside of one."""
     return _current.get()
 
 
 @contextmanager
 def stoppable(stop: Stop) -> Iterator[None]:
-    """Let requests to models inside the block be stopped.
+    """Make the requests to models inside the block stoppable.
 
     Args:
         stop: Stops them.
@@ -108,7 +109,7 @@ def stoppable(stop: Stop) -> Iterator[None]:
 
 @final
 class StoppableClient:
-    """A client of a model whose requests end when the call of the tool is stopped.
+    """A model client whose requests end when the tool call is stopped.
 
     Args:
         client: Makes the requests.
@@ -119,7 +120,7 @@ class StoppableClient:
         self._client = client
         self._before_request = before_request
 
-    def __getattr__(self, name: str) -> Any:  # what roles read of a client, such as `is_small_model`
+    def __getattr__(self, name: str) -> Any:  # attributes that roles read, such as `is_small_model`
         return getattr(self._client, name)
 
     def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
@@ -130,7 +131,7 @@ class StoppableClient:
             **kwargs: Settings for this call.
 
         Raises:
-            PipelineCancelled: The call of the tool was stopped.
+            PipelineCancelled: The tool call was stopped.
         """
         response: LLMResponse = self._requested("complete", prompt, **kwargs)
         return response
@@ -146,7 +147,7 @@ class StoppableClient:
             **kwargs: Settings for this call.
 
         Raises:
-            PipelineCancelled: The call of the tool was stopped.
+            PipelineCancelled: The tool call was stopped.
         """
         answer: StructuredAnswer = self._requested("complete_structured", prompt, response_model, **kwargs)
         return answer
@@ -168,7 +169,7 @@ class StoppableClient:
 
 @final
 class _RequestLoop:
-    """An event loop on a daemon thread, started at the first request."""
+    """An event loop on a daemon thread, which is started by the first request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

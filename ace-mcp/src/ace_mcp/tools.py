@@ -1,4 +1,4 @@
-"""The tools: what each does with a session. The methods block; the server calls them on threads."""
+"""The tools. Their functions block, so the server calls them on threads."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ LOADS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent
 
 @dataclass(frozen=True, slots=True)
 class SkillbookTool:
-    """A tool, as clients see it, and the function that carries it out."""
+    """A tool, as clients see it, and the function that implements it."""
 
     name: str
     """Its name."""
     title: str
-    """Its name for people."""
+    """Its display name."""
     description: str
     """What it does."""
     input: type[BaseModel]
@@ -70,16 +70,17 @@ class SkillbookTool:
     output: type[BaseModel]
     """Its result."""
     annotations: ToolAnnotations
-    """What a client may rely on before it calls the tool."""
+    """Hints for clients, such as whether the tool only reads."""
     call: Callable[[Any, Stop, Progress], BaseModel]
-    """Carries it out. It takes the arguments, of the type `input`, what stops it, and what is told of its progress."""
+    """The implementation. It takes the arguments, of the type `input`, a `Stop`, and a function that reports
+    progress."""
     as_text: Callable[[Any], str]
-    """Returns the result, of the type `output`, as text for people."""
+    """Formats the result, of the type `output`, as text for people."""
 
 
 @final
 class SkillbookTools:
-    """What the tools do.
+    """The implementations of the tools.
 
     Args:
         sessions: The sessions.
@@ -195,7 +196,7 @@ class SkillbookTools:
         Args:
             given: The arguments.
             stop: Stops it.
-            progress: Told of each sample that has ended.
+            progress: Called after each sample.
 
         Raises:
             MCPToolError: Nothing can be learned, or the run was stopped.
@@ -322,22 +323,20 @@ class SkillbookTools:
         if self._config.safe_mode:
             raise MCPToolError(
                 ErrorCode.FORBIDDEN_IN_SAFE_MODE,
-                f"{doing} is switched off on this server, which runs in safe mode; ask, or show skills",
+                f"{doing} is disabled in safe mode, in which this server runs; ask, or show skills",
             )
 
     def _allowed_path(self, path: str, doing: str) -> Path:
-        """Return the file that a client names, which is below the root also after all links are followed."""
+        """Return the file for a path of a client, which must be below the root even after links are followed."""
         self._check_not_safe(doing)
         if not self._config.allow_save_load:
-            raise MCPToolError(
-                ErrorCode.SAVE_LOAD_DISABLED, f"{doing} is switched off on this server (allow_save_load)"
-            )
+            raise MCPToolError(ErrorCode.SAVE_LOAD_DISABLED, f"{doing} is disabled on this server (allow_save_load)")
         root = self._config.skillbook_root.expanduser().resolve()
         try:
             found = (root / path).resolve()
             # Newer versions of Python resolve links in a circle without an error.
             is_circle = os.path.islink(found)  # noqa: PTH114  # `is_symlink` raises for a name that is too long
-        except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
+        except (OSError, ValueError, RuntimeError):  # an impossible file name, or a circle of links
             is_circle, found = False, None
         if found is None or is_circle or has_scheme(path) or ".." in Path(path).parts or not found.is_relative_to(root):
             raise MCPToolError(
@@ -372,7 +371,7 @@ def _file_errors(path: str) -> Iterator[None]:
 
 
 def _answer_meant(session: Session, given: LearnFeedbackInput) -> Answer:
-    """Return the answer that the feedback is about: one of the session if the client names it, else a new one."""
+    """Return the answer that the feedback is about: an answer of the session if it matches, else a new one."""
     if given.answer_id is None:
         last = session.last_answer
         if last is not None and _is_about(given, last):
@@ -389,8 +388,8 @@ def _answer_meant(session: Session, given: LearnFeedbackInput) -> Answer:
     if not _is_about(given, answer):
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR,
-            "answer_id: it names an answer to another question, or another answer; give the question and the answer of "
-            "that call, or omit answer_id",
+            "answer_id: it belongs to another question or answer; give the question and the answer of that call, or "
+            "omit answer_id",
         )
     return answer
 
@@ -409,7 +408,7 @@ def _selected(book: Skillbook, given: GetSkillbookInput) -> list[Skill]:
 
 
 def matching(query: str, skills: list[Skill], limit: int) -> list[Skill]:
-    """Return the skills that have words of a query, best first.
+    """Return the skills that share words with a query, best first.
 
     Args:
         query: The query.
