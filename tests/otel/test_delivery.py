@@ -150,7 +150,7 @@ def test_the_check_tells_received_from_lost(tmp_path: Path) -> None:
 def test_wrong_use_of_the_check(tmp_path: Path) -> None:
     done = ace("otel", "check", "langfuse", folder=tmp_path)
     assert done.code == 2
-    assert "langfuse needs the environment variable LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY" in done.err
+    assert "langfuse requires the environment variable LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY" in done.err
     done = ace("otel", "check", "fenix", folder=tmp_path)
     assert done.code == 2
     assert "no backend 'fenix'; the backends are langfuse, logfire, mlflow, opik, phoenix" in done.err

@@ -1,6 +1,6 @@
 """ACE in your own tools: runs, samples, steps and model calls as OpenTelemetry spans and metrics.
 
-Nothing is sent before `ace ... --otel`, `ACE_OTEL=1` or `instrument()` enables it.
+Nothing is sent unless `ace ... --otel`, `ACE_OTEL=1` or `instrument()` enables it.
 """
 
 from __future__ import annotations

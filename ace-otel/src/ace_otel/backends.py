@@ -1,4 +1,4 @@
-"""Where spans and metrics are sent: the collector of the OTEL_... variables, or a backend by its name."""
+"""The destinations of spans and metrics: the collector of the OTEL_... variables, or a backend by name."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Destination:
     metrics: str
     """The URL for metrics; empty if they are not sent."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The headers of the backend and of `OTEL_EXPORTER_OTLP_HEADERS`; they hold keys."""
+    """The headers of the backend and of `OTEL_EXPORTER_OTLP_HEADERS`, which contain keys."""
     resource: Mapping[str, str] = field(default_factory=dict)
     """Resource attributes by which the backend selects the project."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """What a backend's documentation says about its OTLP endpoint."""
+    """The OTLP endpoint of a backend, according to its documentation."""
 
     default: str
-    """The address of the backend, where no variable names another."""
+    """The address of the backend, unless a variable sets another one."""
     variables: tuple[str, ...]
     """The backend's own variables for its address."""
     path: str
@@ -42,15 +42,15 @@ class _Backend:
     headers: Callable[[Mapping[str, str]], Mapping[str, str]]
     """Returns the headers for the environment variables."""
     metrics_path: str = ""
-    """The path for metrics; empty if the backend does not take them."""
+    """The path for metrics; empty if the backend does not accept them."""
     resource: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda environ: {}
     """Returns the resource attributes for the environment variables."""
 
 
 def destination(backend: str, environ: Mapping[str, str]) -> Destination:
-    """Return where spans and metrics are sent.
+    """Return the destination of spans and metrics.
 
-    `OTEL_EXPORTER_OTLP_ENDPOINT` and the variables like it take precedence over the backend's own address.
+    `OTEL_EXPORTER_OTLP_ENDPOINT` and similar variables take precedence over the backend's own address.
 
     Args:
         backend: The name of a backend; empty for the collector of the OTEL_... variables.
@@ -99,7 +99,7 @@ def _listed(text: str) -> dict[str, str]:
 def _needed(environ: Mapping[str, str], backend: str, *names: str) -> tuple[str, ...]:
     missing = [name for name in names if not _set(environ, name)]
     if missing:
-        raise UsageError(f"{backend} needs the environment variable {' and '.join(missing)}")
+        raise UsageError(f"{backend} requires the environment variable {' and '.join(missing)}")
     return tuple(_set(environ, name) for name in names)
 
 
@@ -172,4 +172,4 @@ BACKENDS: Final[Mapping[str, _Backend]] = {
         resource=_phoenix_project,
     ),
 }
-"""The backends by name; set as their documentation described them in November 2026."""
+"""The backends by name, as documented in November 2026."""

@@ -43,7 +43,7 @@ def check(backend: str = "", /, *, as_json: Annotated[bool, Parameter(name="--js
     from ace_otel.backends import destination
 
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        raise UsageError("OTEL_SDK_DISABLED is set, so nothing is sent: unset it")
+        raise UsageError("OTEL_SDK_DISABLED is set, so nothing is sent; unset it")
     target = destination(backend, os.environ)
     started = time.monotonic()
     problem = _problem_of_post(target.traces, dict(target.headers), _one_span(dict(target.resource)))
@@ -58,7 +58,7 @@ def check(backend: str = "", /, *, as_json: Annotated[bool, Parameter(name="--js
 
 
 def _one_span(resource: dict[str, str]) -> bytes:
-    """Return a request with one span, as it is sent."""
+    """Return the body of a request with one span."""
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
     from opentelemetry.sdk.resources import Resource
 
@@ -72,7 +72,7 @@ def _one_span(resource: dict[str, str]) -> bytes:
 def _problem_of_post(address: str, headers: dict[str, str], body: bytes) -> str:
     """Post a request, and return why its span was not received; empty if it was.
 
-    The exporter of OpenTelemetry takes every answer from 200 to 399 for a success; this reads what the answer says.
+    The exporter of OpenTelemetry treats every status from 200 to 399 as a success; this reads the answer instead.
     """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse

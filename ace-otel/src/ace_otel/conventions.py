@@ -1,7 +1,7 @@
 """The names of spans, attributes, events and metrics, in one place.
 
-The GenAI conventions are published apart from the others, and the package of constants marks its own copies of them as
-deprecated; so the names are defined here.
+The GenAI conventions are published separately from the others, and the package of constants marks its copies of them as
+deprecated, so the names are defined here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PROVIDERS: Final = {
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
-"""Providers that the conventions name otherwise than model strings do."""
+"""Providers whose names in the conventions differ from those in model strings."""
 
 
 def provider_of(model: str) -> str:

@@ -1,8 +1,8 @@
-"""Sends spans and metrics in the background, counts what arrives, and ends in a limited time.
+"""Sends spans and metrics in the background, counts those that arrive, and stops within a time limit.
 
-A collector that is slow, or not there, must not delay a run: spans wait in a queue of limited length, and what does not
-fit is counted as lost. The exporters of OpenTelemetry log each attempt; while they work for us, the last of these
-messages is kept for our own warning instead.
+A slow or unreachable collector must not delay a run: spans wait in a queue of limited length, and those that do not fit
+are counted as lost. The exporters of OpenTelemetry log each attempt; those messages are captured for our own warning
+instead.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from ace_otel.backends import Destination
 __all__ = ["CLOSING_SECONDS", "SpanDelivery", "metrics_provider"]
 
 CLOSING_SECONDS: Final = 4.5
-"""How long the end of the process may wait for the collector; with the rest of the work, less than 5 seconds."""
+"""How long the process may wait for the collector when it ends; together with the other work, less than 5 seconds."""
 _QUEUE: Final = 20_000
-"""The number of spans that may wait, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another."""
+"""The maximum number of waiting spans, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another one."""
 _DELAY_MS: Final = 1000
 
 _sending = threading.local()
 
 
 class _KeptMessages(logging.Filter):
-    """Keeps what the exporters log while they work for us, instead of showing it."""
+    """Captures the log messages of the exporters that work for ace-otel."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         kept: list[str] | None = getattr(_sending, "messages", None)
-        if kept is None:  # it works for another user of OpenTelemetry in this process
+        if kept is None:  # the exporter belongs to another user of OpenTelemetry in this process
             return True
         kept.append(record.getMessage())
         return False
@@ -86,7 +86,7 @@ class _CountingSpanExporter(SpanExporter):
 
 @final
 class _QuietMetricExporter(MetricExporter):
-    """Sends metrics without log messages. If the collector refuses them, the spans tell of it."""
+    """Sends metrics without log messages. If the collector rejects them, the warning about lost spans says why."""
 
     def __init__(self, exporter: OTLPMetricExporter) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class SpanDelivery:
     """A queue of spans, and the thread that sends them.
 
     Args:
-        destination: Where they are sent.
+        destination: The address to send them to.
     """
 
     def __init__(self, destination: Destination) -> None:
@@ -140,11 +140,11 @@ class SpanDelivery:
             self._processor.on_end(span)
 
     def close(self, provider: MeterProvider | None, seconds: float = CLOSING_SECONDS) -> None:
-        """Send what is waiting, as far as that is possible in the given time.
+        """Send what is waiting, within a time limit.
 
         Args:
-            provider: Where the metrics are, which are sent at the same time; None if none are sent.
-            seconds: The time limit.
+            provider: The provider of the metrics, which are sent concurrently; None if there are none.
+            seconds: The time limit, in seconds.
         """
         deadline = time.monotonic() + seconds
         works = [self._processor.shutdown] if provider is None else [self._processor.shutdown, provider.shutdown]
@@ -156,7 +156,7 @@ class SpanDelivery:
 
     @property
     def ended(self) -> int:
-        """The number of spans that were to be sent."""
+        """The number of spans that have ended."""
         return self._ended
 
     @property
@@ -166,7 +166,7 @@ class SpanDelivery:
 
     @property
     def problem(self) -> str:
-        """What the exporter said last about a failed attempt; empty if it said nothing."""
+        """The last message of the exporter about a failed attempt; empty if there was none."""
         return self._exporter.problem
 
 
@@ -181,7 +181,7 @@ def metrics_provider(destination: Destination, resource: Resource) -> MeterProvi
     """Return the provider of the instruments; None if no metrics are sent.
 
     Args:
-        destination: Where they are sent.
+        destination: The address to send them to.
         resource: The resource that they share with the spans.
     """
     if not destination.metrics:

@@ -1,4 +1,4 @@
-"""Switches the sending of spans and metrics on and off."""
+"""Starts and stops sending spans and metrics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ON: Final = ("1", "true", "yes", "on")
 
 @final
 class Instrumentation:
-    """The sending of spans and metrics, until `close`. Use `instrument` to create it.
+    """Sends spans and metrics until `close`. Create it with `instrument`.
 
     Args:
         backend: The name of a backend; empty for the collector of the `OTEL_...` variables.
@@ -53,13 +53,13 @@ class Instrumentation:
         self._delivery = SpanDelivery(target)
         self._provider = metrics_provider(target, resource)
         self._metrics = None if self._provider is None else RunMetrics(self._provider.get_meter("ace_otel"))
-        sampler = TracerProvider(shutdown_on_exit=False).sampler  # which reads OTEL_TRACES_SAMPLER
+        sampler = TracerProvider(shutdown_on_exit=False).sampler  # it reads OTEL_TRACES_SAMPLER
         self._spans = SpanBuilder(self._delivery.add, resource=resource, sampler=sampler, content=content)
         atexit.register(self.close)
 
     @property
     def is_active(self) -> bool:
-        """Whether it sends what happens."""
+        """Whether events are being sent."""
         return not (self.is_disabled or self._is_closed)
 
     def observe(self, event: Event) -> None:
@@ -105,7 +105,7 @@ class Instrumentation:
 _of_call: Instrumentation | None = None
 _of_environment: Instrumentation | None = None
 _is_read = False
-"""Whether `_of_environment` is what the environment says."""
+"""Whether the environment has been read."""
 
 
 def instrument(backend: str = "", *, content: bool = False) -> Instrumentation:
@@ -138,9 +138,10 @@ def instrument(backend: str = "", *, content: bool = False) -> Instrumentation:
 
 
 def observe(event: Event) -> None:
-    """Handle one event as `ACE_OTEL` says. This is the observer of the plugin.
+    """Handle one event if `ACE_OTEL` enables this; the observer of the plugin.
 
-    `ACE_OTEL` is `1`, or the name of a backend. It has no effect while an `instrument` of this process is active.
+    `ACE_OTEL` is `1`, or the name of a backend. It has no effect while an `Instrumentation` from `instrument` is
+    active.
 
     Args:
         event: The event.
@@ -151,7 +152,7 @@ def observe(event: Event) -> None:
     if not _is_read:
         with _lock:
             if not _is_read:
-                _is_read = True  # also if it fails: the core reports the error once, and the run continues
+                _is_read = True  # even if this fails: the core reports the error once, and the run continues
                 named = os.environ.get("ACE_OTEL", "").strip()
                 content = os.environ.get("ACE_OTEL_CONTENT", "").strip().lower() in _ON
                 _of_environment = Instrumentation("" if named.lower() in _ON else named, content=content)

@@ -1,4 +1,4 @@
-"""Turns the events of runs into metrics. Their sums are the numbers of the report of `ace learn`."""
+"""Converts the events of runs into metrics. Their sums equal the numbers in the report of `ace learn`."""
 
 from __future__ import annotations
 
@@ -25,35 +25,32 @@ _Attributes = tuple[tuple[str, "AttributeValue"], ...]
 class RunMetrics:
     """Counts the events of runs.
 
-    Counters are summed up here, and histograms are filled when metrics are sent, so that counting one event costs the
-    run little.
+    Counters are summed up here, and histograms are filled when metrics are sent, so that counting an event is cheap.
 
     Args:
-        meter: Where the instruments are created.
+        meter: Creates the instruments.
     """
 
     def __init__(self, meter: Meter) -> None:
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[_Attributes]] = {}
         self._calls: list[tuple[_Attributes, int, int, float]] = []
-        """The calls that are not in the histograms yet: attributes, tokens in, tokens out, seconds."""
+        """The calls not yet in the histograms: attributes, input tokens, output tokens, seconds."""
         self._in_flight = 0
         self._in_steps = Counter({True: 0, False: 0})
-        self._tokens = meter.create_histogram(
-            names.TOKEN_USAGE, unit="{token}", description="Tokens of the calls of models"
-        )
+        self._tokens = meter.create_histogram(names.TOKEN_USAGE, unit="{token}", description="Tokens of model calls")
         self._duration = meter.create_histogram(
-            names.OPERATION_DURATION, unit="s", description="Duration of the calls of models"
+            names.OPERATION_DURATION, unit="s", description="Duration of model calls"
         )
-        self._counter(meter, "ace.model.cost", "USD", "Cost of the calls of models whose price is known")
-        self._counter(meter, "ace.model.recorded_calls", "{call}", "Recorded answers that were used again")
+        self._counter(meter, "ace.model.cost", "USD", "Cost of model calls whose price is known")
+        self._counter(meter, "ace.model.recorded_calls", "{call}", "Recorded answers that were replayed")
         self._counter(meter, "ace.samples", "{sample}", "Samples that have ended, by outcome")
         self._counter(meter, "ace.skill.changes", "{change}", "Operations on skills, by section and outcome")
         meter.create_observable_gauge(
             "ace.samples.in_flight",
             [lambda _: [Observation(self._in_flight)]],
             "{sample}",
-            "Samples between their ends",
+            "Samples that have started and not ended",
         )
         meter.create_observable_gauge(
             "ace.samples.waiting",
@@ -123,7 +120,7 @@ class RunMetrics:
             self._add("ace.model.cost", event.cost, *attributes)
 
     def _fill_histograms(self) -> None:
-        """Record the calls since the last time. OpenTelemetry reads the counters before the histograms."""
+        """Record the calls since the last time, before OpenTelemetry reads the histograms: it reads counters first."""
         with self._lock:
             calls, self._calls = self._calls, []
         for pairs, input_tokens, output_tokens, seconds in calls:
@@ -133,7 +130,7 @@ class RunMetrics:
             self._duration.record(seconds, attributes)
 
     def _count_sample(self, event: observers.SampleEnded) -> None:
-        if event.seconds:  # else it was skipped, and never started
+        if event.seconds:  # otherwise it was skipped, and never started
             with self._lock:
                 self._in_flight -= 1
         self._add("ace.samples", 1, (names.OUTCOME, outcome_of(event)))

@@ -1,4 +1,4 @@
-"""Turns the events of runs into spans.
+"""Converts the events of runs into spans.
 
 Who calls what, and on which thread: the core calls `SpanBuilder.observe` on the thread on which an event happens, so on
 several threads at once. A span is built when its last event arrives, and goes to `ended`, which must not wait.
@@ -6,9 +6,9 @@ several threads at once. A span is built when its last event arrives, and goes t
 Invariants:
 
 - The trace id of a run, and the id of its first `ace.run` span, are computed from the name of the run. So a resumed run
-  continues its trace, and the spans of a process that was killed get their root when the run is resumed.
-- The step that a thread or task is in is in a context variable, as the events promise; a model call that the step makes
-  on another thread finds it there. The same span is the current one of OpenTelemetry, for other instrumentations.
+  continues its trace, and spans of a killed process get their root when the run is resumed.
+- A context variable holds the current step, as the events guarantee, so a model call that the step makes on another
+  thread finds it. Its span is also the current span of OpenTelemetry, for other instrumentations.
 - All times come from one monotonic clock, so a child never begins before its parent or ends after it.
 - `_lock` protects the open runs and samples. It is never held while a span is built.
 """
@@ -46,7 +46,7 @@ from ace_otel import conventions as names
 __all__ = ["SpanBuilder", "check_span", "outcome_of", "run_context"]
 
 _LONGEST_TEXT: Final = 20_000
-"""Characters of a prompt or an answer that are sent."""
+"""The maximum length of a text, in characters; longer ones are truncated."""
 _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 
 
@@ -72,7 +72,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Step:
-    """A step that a thread or task is in."""
+    """The current step of a thread or task."""
 
     span: _Open
     sample: _Open | None
@@ -140,7 +140,7 @@ class SpanBuilder:
         }
 
     def observe(self, event: observers.Event) -> None:
-        """Handle one event; kinds that are not known are ignored.
+        """Handle one event; unknown kinds are ignored.
 
         Args:
             event: The event.
@@ -150,7 +150,7 @@ class SpanBuilder:
             handler(event)
 
     def close(self) -> None:
-        """End the spans that are open, because the process ends."""
+        """End all open spans, because the process ends."""
         with self._lock:
             runs, self._runs = self._runs, {}
         now = self._now()
@@ -244,7 +244,7 @@ class SpanBuilder:
         status = self._failed(step.span, event.error, attributes)
         self._end(step.span, f"ace.step {event.step}", self._now(), attributes, status)
 
-    # What happens in steps
+    # Events inside steps
 
     def _model_called(self, event: observers.ModelCalled) -> None:
         attributes: dict[str, AttributeValue] = {
@@ -337,7 +337,7 @@ class SpanBuilder:
         return _Open(context, parent, self._now(), links=links)
 
     def _parent(self, run_id: str) -> SpanContext | None:
-        """Return the span around what happens now: the step, the run, or the span of the program that uses ace."""
+        """Return the innermost open span: that of the step, of the run, or of the program that uses ace."""
         step = _current.get()
         if step is not None:
             return step.span.context
@@ -356,7 +356,7 @@ class SpanBuilder:
         attributes: dict[str, AttributeValue],
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
-        """Build the span of something that has taken some time and has just ended."""
+        """Build the span of an operation that has just ended."""
         span = self._child(self._parent(run_id))
         end = span.start
         span.start = end - int(seconds * 1e9)
@@ -424,7 +424,7 @@ _UNSET: Final = Status(StatusCode.UNSET)
 
 
 def check_span(resource: Resource) -> ReadableSpan:
-    """Return a span of its own, to find out whether a collector receives it.
+    """Return a single span, to test whether a collector receives it.
 
     Args:
         resource: The resource of the span.
@@ -435,7 +435,7 @@ def check_span(resource: Resource) -> ReadableSpan:
 
 
 def outcome_of(event: observers.SampleEnded) -> str:
-    """Return what became of a sample: `learned`, `already_learned`, `failed` or `cancelled`.
+    """Return the outcome of a sample: `learned`, `already_learned`, `failed` or `cancelled`.
 
     Args:
         event: The end of the sample.
@@ -467,7 +467,7 @@ def _plain(content: object) -> str:
 
 
 def _messages(messages: Sequence[tuple[str, str]], finish_reason: str = "") -> str:
-    """Return messages as the conventions write them, redacted."""
+    """Return redacted messages in the format of the conventions."""
     more = {"finish_reason": finish_reason} if finish_reason else {}
     return json.dumps(
         [{"role": role, "parts": [{"type": "text", "content": _text(text)}], **more} for role, text in messages],
