@@ -243,7 +243,7 @@ def test_without_a_prover_a_model_cannot_reword_skills_with_cases() -> None:
             ("Write high water as 14h30.", [holding("14h30")]), ("Write low water as 14h30.", [holding("14h30")])
         )
         result = manager(operation).consolidate(book)
-        assert result.applied == () and "there is no agent" in result.skipped[0].reason
+        assert result.applied == () and "no agent was given" in result.skipped[0].reason
         assert len(book) == 2 and not book.similarity_decisions()
 
 

@@ -138,7 +138,7 @@ def verdict_on(
     if not cases:
         return Verdict()
     if prover is None:
-        return _without_proof(text, skills, "there is no agent to run its cases with")
+        return _without_proof(text, skills, "no agent was given to run its cases with")
     return _Proof(prover, skills[0].replace(content=text, cases=cases), skills).verdict()
 
 
