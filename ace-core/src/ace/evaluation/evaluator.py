@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from ace.arguments import checked_arguments, checked_class
+from ace.arguments import checked_arguments, checked_class, whole_number
 from ace.atomic_file import append_line
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, ACEStepContext, SelectedSkills, SkillbookView
@@ -222,8 +222,7 @@ class Evaluator:
         answers_path: str | Path | None = None,
         label: str = "",
     ) -> None:
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, got {workers!r}")
+        whole_number("workers", workers)
         self.agent = agent
         self.environment = environment
         self.retrieval = retrieval
@@ -262,8 +261,7 @@ class Evaluator:
         """
         if not samples:
             raise ValueError("samples is empty; pass at least one sample to evaluate on")
-        if repeats < 1:
-            raise ValueError(f"repeats must be at least 1, got {repeats!r}")
+        whole_number("repeats", repeats)
         if max_cost is not None and not max_cost > 0:
             raise ValueError(f"max_cost must be more than 0 US dollars, got {max_cost!r}")
         book = Skillbook() if skillbook is None else skillbook

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
-from ace.arguments import checked_arguments, checked_class
+from ace.arguments import checked_arguments, checked_class, whole_number
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import answer_passes, why_not
 from ace.environments import Sample
@@ -142,8 +142,7 @@ class SkillTests:
         model: str | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, got {workers!r}")
+        whole_number("workers", workers)
         self.book = book
         self.workers = workers
         self.label = label

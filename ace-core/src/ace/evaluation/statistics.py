@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, whole_number
 
 __all__ = ["Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"]
 
@@ -60,8 +60,7 @@ def bootstrap_interval(
         raise ValueError("an interval needs at least one value")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+    whole_number("resamples", resamples)
     count = len(values)
     choices = random.Random(seed).choices
     means = sorted(math.fsum(choices(values, k=count)) / count for _ in range(resamples))
@@ -117,8 +116,7 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
         >>> sign_flip_test([0.5, 0.5, 0.5, 0.5])
         0.125
     """
-    if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, got {permutations!r}")
+    whole_number("permutations", permutations)
     moved = [abs(difference) for difference in differences if difference]
     observed = abs(math.fsum(differences)) - _TOLERANCE * (1 + math.fsum(moved))
     if len(moved) <= _MOST_FLIPS_COUNTED:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, whole_number
 from ace.atomic_file import append_line
 from ace.evaluation.call_costs import LearningCosts, Spent
 from ace.evaluation.evaluation import Evaluation, UnfinishedEvaluationError
@@ -131,8 +131,8 @@ class ValidationSettings:
 
     def __post_init__(self) -> None:
         for name, value in (("interval", self.interval), ("patience", self.patience), ("repeats", self.repeats)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value!r}")
+            if value is not None:
+                whole_number(name, value)
 
 
 @final

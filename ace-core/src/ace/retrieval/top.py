@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Protocol, final, runtime_checkable
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, whole_number
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 
@@ -78,9 +78,7 @@ class TopSkills:
     def __init__(
         self, limit: int = 20, *, ranker: RanksSkills | None = None, pinned_sections: Collection[str] = ()
     ) -> None:
-        if limit < 1:
-            raise ValueError(f"limit must be at least 1, got {limit!r}")
-        self.limit = limit
+        self.limit = whole_number("limit", limit)
         self.pinned_sections = frozenset(pinned_sections)
         self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
 

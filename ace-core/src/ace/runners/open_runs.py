@@ -28,8 +28,8 @@ __all__ = ["BackgroundWork", "OpenRuns", "RunnerBackground", "summed_stats"]
 
 P = TypeVar("P", bound=object)
 logger = logging.getLogger(__name__)
-_inside: ContextVar[frozenset[int]] = ContextVar("ace_open_runs", default=frozenset())
-"""The runners, by `id()`, in whose runs this code is called; steps and callbacks inherit it."""
+_inside: ContextVar[frozenset[OpenRuns]] = ContextVar("ace_open_runs", default=frozenset())
+"""The runners inside whose runs this code is called; steps and callbacks inherit it."""
 
 
 @final
@@ -54,7 +54,7 @@ class OpenRuns:
     def enter(self) -> None:
         """Count a run; first wait until no exclusive block runs."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_taken or id(self) in _inside.get())
+            self._changed.wait_for(lambda: not self._is_taken or self in _inside.get())
             self._open += 1
 
     def leave(self) -> None:
@@ -92,7 +92,7 @@ class OpenRuns:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """Mark the code of the block, and the code that it starts, as part of a run."""
-        token = _inside.set(_inside.get() | {id(self)})
+        token = _inside.set(_inside.get() | {self})
         try:
             yield
         finally:
@@ -108,7 +108,7 @@ class OpenRuns:
         Raises:
             RuntimeError: This is called inside a run, which would have to end first.
         """
-        if id(self) in _inside.get():
+        if self in _inside.get():
             raise RuntimeError(f"{what} waits for the runs of this runner, so it cannot be called inside one of them")
         with self._changed:
             self._changed.wait_for(lambda: not self._is_taken and not self._open)

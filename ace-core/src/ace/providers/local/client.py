@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
 from ace.protocols.errors import LLMCallError
@@ -80,8 +80,8 @@ class LocalLLMClient:
     ) -> None:
         self.model = os.fspath(model)
         for name, number in (("max_tokens", max_tokens), ("slots", slots), ("threads", threads)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} must be at least 1, got {number!r}")
+            if number is not None:
+                whole_number(name, number)
         if not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         if context_tokens <= max_tokens:
