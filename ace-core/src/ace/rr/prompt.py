@@ -13,14 +13,19 @@ from ace.roles.prompts import Fence, PromptTemplate
 from ace.rr.config import RRConfig
 from ace.rr.conversation import cut_middle
 
-__all__ = ["RECURSIVE_REFLECTOR_PROMPT", "checked_template", "first_prompt"]
+__all__ = ["RECURSIVE_REFLECTOR_PROMPT", "checked_template", "first_prompt", "prompt_text"]
 
 
-def _text(name: str) -> str:
-    return files("ace.rr").joinpath("prompt_templates", name).read_text(encoding="utf-8")
+def prompt_text(name: str) -> str:
+    """Return a part of a prompt. The parts are files, because the leakage guard compares them with new skills.
+
+    Args:
+        name: The name of the file.
+    """
+    return files("ace.rr").joinpath("prompt_templates", name).read_text(encoding="utf-8").strip()
 
 
-RECURSIVE_REFLECTOR_PROMPT: Final = _text("recursive_reflector.md")
+RECURSIVE_REFLECTOR_PROMPT: Final = prompt_text("recursive_reflector.md")
 """Placeholders: overview (required), question, answer, ground_truth, feedback, skillbook_excerpt, names, schema,
 limits."""
 
@@ -29,17 +34,15 @@ _LONGEST_FIELD = 2000
 _LONGEST_PREVIEW = 200
 _MOST_ITEMS = 20
 
-_NAMES = _text("session_names.md").strip()
-_EXAMPLE = _text("session_example.md").strip()
-_BATCH_NAMES = _text("batch_names.md").strip()
-_BATCH_EXAMPLE = _text("batch_example.md").strip()
-_FINAL_EXAMPLE = _text("final_example.md").strip()
-_ASK_LLM = _text("sub_questions.md").strip()
-_BATCH_TASK = _text("batch_task.md").strip()
-_LLM_QUERY = "- `llm_query(prompt)`: send a prompt to the second model as it is."
-_FINAL = """\
-- `FINAL(value)`: submit the result. `FINAL_VAR(name)` submits the variable of this name.
-- `SHOW_VARS()`: list your variables."""
+_NAMES = prompt_text("session_names.md")
+_EXAMPLE = prompt_text("session_example.md")
+_BATCH_NAMES = prompt_text("batch_names.md")
+_BATCH_EXAMPLE = prompt_text("batch_example.md")
+_FINAL_EXAMPLE = prompt_text("final_example.md")
+_ASK_LLM = prompt_text("sub_questions.md")
+_BATCH_TASK = prompt_text("batch_task.md")
+_LLM_QUERY = prompt_text("llm_query.md")
+_FINAL = prompt_text("final.md")
 
 
 def checked_template(text: str) -> PromptTemplate:

@@ -19,7 +19,7 @@ from ace.roles.helpers import make_skillbook_excerpt
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
-from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, checked_template, first_prompt
+from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, checked_template, first_prompt, prompt_text
 from ace.rr.steps import (
     CheckResultStep,
     ExtractCodeStep,
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RRStep"]
 
-_SYNTHESIS = (
-    "The iterations are used up, and code is not executed any more. Answer with the findings that you have so far, as "
-    "one JSON object with the fields that were described for FINAL, and nothing else."
-)
+_SYNTHESIS = prompt_text("last_call.md")
 
 
 class RRStep(SubRunner[RRIterationContext]):

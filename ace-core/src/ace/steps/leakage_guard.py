@@ -33,8 +33,8 @@ class LeakageGuard:
     """Returns why the text of an operation must not be added to the skillbook.
 
     It rejects an ADD or UPDATE that copies the right answer from which it was learned, that repeats eight or more
-    consecutive words of the prompts of the roles (small models do so if a trace teaches nothing), or that seems to
-    contain personal data or a secret.
+    consecutive words of the prompts of the roles or of the recursive reflector (small models do so if a trace teaches
+    nothing), or that seems to contain personal data or a secret.
 
     Five or more consecutive words of the right answer count as copied, unless they are a fixed phrase that the feedback
     or a correction asks for. In any case, they may not make up more than 70 % of the text. The worked examples of an
@@ -116,9 +116,11 @@ def _copied_answer(operation: UpdateOperation, answers: Iterable[str], feedback:
 
 @functools.cache
 def _prompt_runs() -> frozenset[WordRun]:
-    from ace.roles import prompts  # reads files, so it is imported only when something is written
+    from importlib.resources import files  # needed only when something is written
 
-    texts = [getattr(prompts, name) for name in prompts.__all__ if name.isupper()]
+    # Not as constants of the modules: `ace.rr` imports the steps.
+    folders = [files("ace").joinpath(package, "prompt_templates") for package in ("roles", "rr")]
+    texts = [file.read_text(encoding="utf-8") for folder in folders for file in folder.iterdir()]
     return frozenset(run for text in texts for run in word_runs(text, _COPIED_PROMPT_WORDS))
 
 
