@@ -1,0 +1,139 @@
+"""`ace learn --group`, killed again and again inside the reflections on groups, and resumed each time."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+
+from ace.skill import Skill
+from ace.skillbook import Skillbook
+from tests.core.rr.group_process import SIZE
+from tests.core.runners.test_kill import body, learner, recorded, store_of
+from tests.support.reflection_script import is_turn, python
+from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
+
+pytest.importorskip("pydantic_monty")
+pytestmark = pytest.mark.thorough
+
+GROUPS = 16
+KILLS = 30
+TOO_WIDE = "job 7 "
+"""The group with this trace can only be explored in halves."""
+
+ASK = f"""\
+assert len(item_ids) < {SIZE} or all({TOO_WIDE!r} not in batch_items[each]['question'] for each in item_ids)
+failed = {{each: batch_items[each]['steps'][1]['content'] for each in item_ids}}
+print('FINDING', ask_llm('What failed?', ' '.join(failed.values())))
+"""
+ASK_MANY = """\
+answers = ask_llm_many([{'question': 'Which region?', 'context': text} for text in failed.values()])
+print(answers)
+"""
+SUBMIT = """\
+FINAL({
+    'reasoning': answers[0],
+    'correct_approach': 'Ask for quota.',
+    'key_insight': 'Quota',
+    'extracted_learnings': [
+        {'learning': 'Check the quota of ' + item_ids[0] + '.', 'evidence': 'ids: ' + ', '.join(item_ids[:2])}
+    ],
+})
+"""
+TURNS = [python(code) for code in ("print(item_ids)", ASK, ASK_MANY, SUBMIT)]
+
+
+def script(request: ScriptedRequest) -> Answer:
+    if is_turn(request):
+        found = re.match(r"\[Iteration (\d)/6\]", request.messages[-1]["content"])
+        assert found is not None
+        return Answer(TURNS[min(int(found[1]), len(TURNS)) - 1], delay=0.004)
+    if request.role == "skill_manager":
+        lessons = dict.fromkeys(re.findall(r'"learning": "(Check the quota of [^"]+)"', request.text))
+        operations = [{"type": "ADD", "section": "quota", "content": lesson} for lesson in lessons]
+        return Answer({"reasoning": "", "operations": operations}, delay=0.004)
+    return Answer(f"I was told: {request.messages[-1]['content'][:200]}", delay=0.004)
+
+
+def kind(request: ScriptedRequest) -> str:
+    """What a request asks for; the questions that are asked at once are a kind of their own."""
+    if is_turn(request):
+        return "turn"
+    if request.role == "skill_manager":
+        return "update"
+    return "several questions" if "Which region?" in request.text else "question"
+
+
+def asked(server: ScriptedServer) -> list[ScriptedRequest]:
+    """Return the requests without the one with which the command checks the model before it learns."""
+    return [each for each in server.requests if "Answer with the word: ready" not in each.text]
+
+
+def lay_out(folder: Path) -> Path:
+    """Write the traces, and return where the store of the folder is."""
+    (folder / "runs").mkdir(parents=True)
+    for number in range(GROUPS * SIZE):
+        steps = [
+            {"kind": "call", "name": "deploy", "content": f"job {number}", "is_error": False, "place": "1"},
+            {
+                "kind": "result",
+                "name": "deploy",
+                "content": f"region {number}: no quota",
+                "is_error": True,
+                "place": "2",
+            },
+        ]
+        trace = {"question": f"Do job {number} now.", "answer": "done", "steps": steps}
+        (folder / "runs" / f"{number:02d}.json").write_text(json.dumps(trace), encoding="utf-8")
+    return folder / "skills.db"
+
+
+def skills(path: Path) -> list[Skill]:
+    """Return the skills without the times at which they were learned."""
+    with Skillbook.open(path) as book:
+        return [replace(each, created_at="", updated_at="") for each in book.skills()]
+
+
+def test_no_answered_turn_of_a_group_is_paid_for_again_wherever_the_process_is_killed(tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    unbroken, broken = lay_out(tmp_path / "unbroken"), lay_out(tmp_path / "broken")
+    lost = 0
+    killed_in: Counter[str] = Counter()
+    with ScriptedServer(script) as server, learner(server, "tests.core.rr.group_process") as process:
+        process.start(unbroken)
+        assert process.status() == 0
+        calls = len(asked(server))
+        all_bodies = {body(request) for request in asked(server)}
+        server.clear()
+        for wanted in islice(cycle(["turn", "question", "several questions"]), KILLS):
+            before = len(asked(server))
+            child = process.start(broken)
+            while wanted not in map(kind, asked(server)[before:]):
+                time.sleep(0.0005)
+            time.sleep(chance.random() * 0.008)
+            os.kill(child, signal.SIGKILL)
+            assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL, "there was nothing left to ask"
+            server.wait_until_idle()
+            unanswered = len(asked(server)) - lost - recorded(store_of(broken)).total()
+            assert 0 <= unanswered <= SIZE, "more calls were lost than the questions that were asked at once"
+            lost += unanswered
+            killed_in[wanted] += 1
+        process.start(broken)
+        assert process.status() == 0
+        assert len(asked(server)) == calls + lost
+        assert {body(request) for request in asked(server)} == all_bodies
+    print(dict(killed_in), f"{calls} calls, {lost} answers lost")
+    assert skills(broken) == skills(unbroken)
+    assert len(skills(broken)) == GROUPS + 1
+    assert all(len(each.sources) in (1, 2) for each in skills(broken))
