@@ -1,4 +1,7 @@
-"""A process that runs hostile code in sessions, and prints by how many bytes it has grown with each."""
+"""A process that runs hostile code in sessions, and prints by how many bytes it has grown with each.
+
+Its argument is the memory of the sessions in bytes; without it, they have the default.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def largest_size() -> int:
 def main() -> None:
     """Run each piece of code that standard input lists, in a session of its own."""
     growths = []
-    limits = SandboxLimits(memory=1024 * 1024 * 1024)
+    limits = SandboxLimits(memory=int(sys.argv[1]) if len(sys.argv) > 1 else None)
     with TraceSandbox({}, limits=limits) as sandbox:
         sandbox.execute("print('warm')")
     for code in json.load(sys.stdin):

@@ -87,6 +87,9 @@ def test_max_memory() -> None:
     code = "text = 'a' * 30_000_000\nprint(len(text))"
     assert "30000000" in first_output(code)
     assert "your variables are gone" in first_output(code, max_memory=8 * 1024 * 1024)
+    large = code.replace("30_", "90_")
+    assert "your variables are gone" in first_output(large), "a short trace needs little memory"
+    assert "90000000" in first_output(large, max_memory=256 * 1024 * 1024)
 
 
 def test_max_output_chars() -> None:

@@ -255,7 +255,34 @@ _BIG = "'x' * 100_000_000"
 )
 def test_a_huge_value_stays_out_of_the_memory_of_the_host(code: str) -> None:
     """The process that runs the sessions grows by less than half of the value, which has some 100 MB."""
-    command = [sys.executable, "-m", "tests.core.rr.host_memory_process"]
-    done = subprocess.run(command, input=json.dumps([code]), capture_output=True, encoding="utf-8", check=True)
-    (growth,) = json.loads(done.stdout)
+    (growth,) = growths([code], memory=1024**3)
     assert growth < 50_000_000
+
+
+def growths(codes: list[str], *, memory: int | None = None) -> list[int]:
+    """Return by how many bytes the largest size of a process has grown with each piece of code."""
+    limits = [] if memory is None else [str(memory)]
+    command = [sys.executable, "-m", "tests.core.rr.host_memory_process", *limits]
+    done = subprocess.run(command, input=json.dumps(codes), capture_output=True, encoding="utf-8", check=True)
+    found: list[int] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "_host('FINAL', 'x' * {size})",
+        "_host('FINAL', list(range({size} // 50)))",
+        "_host(name='x' * {size})",
+        "unknown_function('x' * {size})",
+        "unknown_function(list(range({size} // 50)))",
+        "raise ValueError('x' * {size})",
+        "open('x' * {size})",
+        "from pathlib import Path\nPath('x' * {size}).exists()",
+    ],
+)
+def test_what_code_sends_past_the_functions_of_the_session_is_bounded_by_its_memory(code: str) -> None:
+    """The host has to take it in before it can refuse it. The largest text that fits is less than half the memory."""
+    mebibyte = 1024 * 1024
+    sizes = [30 * mebibyte, 60 * mebibyte, 100 * mebibyte, 200 * mebibyte]
+    assert sum(growths([code.format(size=size) for size in sizes])) < 160 * mebibyte

@@ -45,8 +45,9 @@ class RRConfig:
     """The maximum length of a conversation, and of a sub-question, in characters."""
     max_output_chars: int = 20_000
     """The maximum length of the output of one execution, in characters."""
-    max_memory: int = 256 * _MEBIBYTE
-    """The maximum memory of a session, in bytes."""
+    max_memory: int | None = None
+    """The maximum memory of a session, in bytes. None means 64 MiB and five times the size of the trace, at most
+    256 MiB."""
     enable_subagent: bool = True
     """Whether the session has `ask_llm` and `ask_llm_many`."""
     enable_llm_query: bool = True
@@ -66,7 +67,8 @@ class RRConfig:
         smallest = {"max_context_chars": 2000, "max_output_chars": 100, "max_memory": _MEBIBYTE}
         counts = ("max_iterations", "max_llm_calls", "max_tokens", "subagent_max_tokens", *smallest)
         for name in counts:
-            whole_number(f"RRConfig.{name}", getattr(self, name), least=smallest.get(name, 1))
+            if name != "max_memory" or self.max_memory is not None:
+                whole_number(f"RRConfig.{name}", getattr(self, name), least=smallest.get(name, 1))
         _number("timeout", self.timeout, above=0)
         if self.max_cost is not None:
             _number("max_cost", self.max_cost, above=0)

@@ -21,7 +21,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ __all__ = ["ExecutionResult", "SandboxError", "SandboxLimits", "TraceSandbox"]
 
 _MOST_PRINTED = 10_000_000
 """The number of bytes by which the output may exceed the kept part before the session is ended."""
+
+_MEBIBYTE = 1024 * 1024
 
 _MOST_SESSIONS = 1_000
 """The maximum number in this process. A session keeps its worker while a host function runs, so sessions must never
@@ -74,14 +76,15 @@ class SandboxLimits:
         ValueError: If a limit is too small to run anything; the message names it.
 
     Example:
-        >>> SandboxLimits(seconds=5).memory
-        268435456
+        >>> SandboxLimits(seconds=5).output_characters
+        20000
     """
 
     seconds: float = 30.0
     """Execution time of one `execute`, in seconds, not including host functions."""
-    memory: int = 256 * 1024 * 1024
-    """Bytes that the session may allocate. A trace takes up to four times its size as text."""
+    memory: int | None = None
+    """Bytes that the session may allocate. None means 64 MiB and five times the size of the trace as text, at most
+    256 MiB."""
     output_characters: int = 20_000
     """Characters of output, and of an error, that are kept. Code that prints some 10 MB more is stopped."""
     host_calls: int = 10_000
@@ -92,7 +95,8 @@ class SandboxLimits:
     def __post_init__(self) -> None:
         if not self.seconds > 0 or self.seconds == float("inf"):
             raise ValueError(f"seconds must be a finite number above 0, got {self.seconds!r}")
-        whole_number("memory", self.memory, least=1024 * 1024)
+        if self.memory is not None:
+            whole_number("memory", self.memory, least=_MEBIBYTE)
         whole_number("output_characters", self.output_characters, least=1)
         whole_number("host_calls", self.host_calls, least=1)
         whole_number("recursion", self.recursion, least=50)
@@ -215,6 +219,9 @@ class TraceSandbox:
         )
 
     def _started(self) -> MontySession:
+        data = _json_text(self._data)
+        if self._limits.memory is None:
+            self._limits = replace(self._limits, memory=_memory_for(data))
         limits: ResourceLimits = {
             "max_feed_duration_secs": self._limits.seconds,
             "max_turn_duration_secs": self._limits.seconds,
@@ -227,7 +234,6 @@ class TraceSandbox:
 
         modules: dict[str, ExternalModule] = {}
         new = _POOL.checkout(limits, modules)
-        data = _json_text(self._data)
         offered = "\n".join(f"{name} = _HostFunction({name!r})" for name in self._functions)
         execution = _Execution({}, self._limits)
         try:
@@ -251,6 +257,15 @@ class TraceSandbox:
         ended, self._session = self._session, None
         if ended is not None:
             ended.__exit__(None, None, None)
+
+
+def _memory_for(data: str) -> int:
+    """Return how many bytes a session may allocate by default.
+
+    A session needs up to 4.6 times the size of its data while it loads. What is left is what code could send to the
+    host in one piece, as an argument or as the text of an error, and the host has to take in before it can refuse it.
+    """
+    return min(256 * _MEBIBYTE, 64 * _MEBIBYTE + 5 * len(data.encode()))
 
 
 _SESSION_SOURCE = f"{inspect.getsource(trace_context)}\n{inspect.getsource(session)}\nNone".replace(
