@@ -9,9 +9,11 @@ import anyio
 import pytest
 from mcp import Client
 
-from ace import Skillbook
+from ace import LiteLLMClient, Skillbook
+from ace_mcp import MCPServerConfig, create_server
+from ace_mcp.sessions import SessionModel
 from tests.mcp.clients import World, content_of, error_of
-from tests.mcp.hanging_model import HangingModel
+from tests.mcp.hanging_model import HangingModel, SilentModel
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Answer, Reply, ScriptedRequest, ScriptedServer
 
@@ -199,6 +201,46 @@ def test_a_cancelled_call_leaves_its_session_free(world: World, hanging: Hanging
         while server.sessions.open_sessions:
             await anyio.to_thread.run_sync(server.sessions.close_idle)
             await anyio.sleep(0.01)
+
+    anyio.run(converse)
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "shutdown"])
+def test_a_call_that_is_stopped_closes_its_request_to_the_model(tmp_path: Path, reason: str) -> None:
+    """The model waits for the end of the connection, so this test hangs if the request is left open."""
+    with SilentModel() as model:
+        client = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none")
+        config = MCPServerConfig(skillbook=str(tmp_path / "skills.db"))
+        server = create_server(config, open_model=lambda _: SessionModel(client))
+
+        async def converse() -> None:
+            async with Client(server) as user, anyio.create_task_group() as group:
+                group.start_soon(user.call_tool, "ace.learn.trace", {"session_id": "s", "trace": "LESSON tides"})
+                await anyio.to_thread.run_sync(model.asked.wait)
+                if reason == "cancelled":
+                    group.cancel_scope.cancel()
+                else:
+                    await anyio.to_thread.run_sync(lambda: server.sessions.shut_down(seconds=60))
+
+        anyio.run(converse)
+        model.abandoned.wait()
+        assert server.sessions.shut_down(seconds=60)
+
+
+def test_calls_that_read_or_ask_do_not_wait_for_one_that_waits_for_its_model(
+    world: World, hanging: HangingModel
+) -> None:
+    world = World(world.folder, hanging.server)
+
+    async def converse() -> None:
+        async with world.connect() as client, anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "ace.ask", {"session_id": "s", "question": "HANG"})
+            await anyio.to_thread.run_sync(hanging.asked.wait)
+            for session_id in ("s", "t"):
+                asked = {"session_id": session_id, "question": "What about tides?"}
+                assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "unknown"
+                content_of(await client.call_tool("ace.skillbook.get", {"session_id": session_id}))
+            group.cancel_scope.cancel()
 
     anyio.run(converse)
 

@@ -10,6 +10,9 @@ import anyio
 import pytest
 
 from ace import LiteLLMClient
+from ace.outputs import AgentOutput
+from ace.protocols import Usage
+from ace.runners import Answer
 from ace_mcp import MCPServerConfig, MCPToolError, SessionRegistry
 from ace_mcp.models import SessionConfig
 from ace_mcp.sessions import SessionModel
@@ -51,6 +54,36 @@ def test_an_idle_session_is_closed_after_its_time_and_a_busy_one_never(tmp_path:
     assert sessions.close_idle() == []  # it has just ended
     clock.now = 1010.0
     assert sessions.close_idle() == ["busy"]
+    assert sessions.shut_down(seconds=0)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_server_closes_idle_sessions_by_itself(world: World, transport: str) -> None:
+    """A session that was closed does not know its answers any more. If none is closed, this test does not end."""
+
+    async def converse() -> None:
+        async with world.connect(transport, session_ttl_seconds=0.05) as client:
+            asked = content_of(await client.call_tool("ace.ask", {"session_id": "s", "question": "What about tides?"}))
+            message = "another question"
+            while "another question" in message:
+                await anyio.sleep(0.5)
+                given = {"session_id": "s", "question": "?", "answer": "!", "feedback": "no"}
+                result = await client.call_tool("ace.learn.feedback", {**given, "answer_id": asked["answer_id"]})
+                _, message, _ = error_of(result)
+            assert "does not remember this answer" in message
+
+    anyio.run(converse)
+
+
+def test_a_session_remembers_its_last_thousand_answers(tmp_path: Path) -> None:
+    sessions = registry(tmp_path, Clock())
+    with sessions.using("s", Stop()) as session:
+        for number in range(1001):
+            output = AgentOutput(reasoning="", final_answer=str(number))
+            session.remember(Answer.of(output, "?", "", Usage()), {"number": number})
+        assert len(session.answers) == len(session.metadata) == 1000
+        assert {str(each) for each in session.answers.values()} == {str(number) for number in range(1, 1001)}
+        assert session.last_answer is not None and str(session.last_answer) == "1000"
     assert sessions.shut_down(seconds=0)
 
 
@@ -121,17 +154,17 @@ def test_the_session_config_chooses_the_model(world: World) -> None:
 def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None:
     async def learn() -> None:
         async with world.connect(separate_books=True) as client:
-            for session_id in ("a", "A", "b"):
-                given = {"session_id": session_id, "trace": f"LESSON {session_id}{session_id}{session_id}"}
+            for session_id in ("a.b", "a-b", "a_b", "A.b"):
+                given = {"session_id": session_id, "trace": f"LESSON {session_id.encode().hex()}"}
                 assert content_of(await client.call_tool("ace.learn.trace", given))["skill_count_after"] == 1
             code, message, _ = error_of(await client.call_tool("ace.skillbook.get", {"session_id": "none"}))
             assert (code, message[:17]) == ("SESSION_NOT_FOUND", "no session 'none'")
 
     async def look() -> None:
         async with world.connect(separate_books=True) as client:
-            for session_id in ("a", "A", "b"):
+            for session_id in ("a.b", "a-b", "a_b", "A.b"):
                 book = content_of(await client.call_tool("ace.skillbook.get", {"session_id": session_id}))
-                content = f"Remember LESSON {session_id}{session_id}{session_id}."
+                content = f"Remember LESSON {session_id.encode().hex()}."
                 assert [each["content"] for each in book["skills"]] == [content]
                 asked = {"session_id": session_id, "question": "?"}
                 assert content_of(await client.call_tool("ace.ask", asked))["skill_count"] == 1
@@ -139,7 +172,7 @@ def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None
     anyio.run(learn)
     anyio.run(look)
     assert not (world.data / "skills.db").exists()
-    assert len(list((world.data / "skills").glob("*.db"))) == 3
+    assert len(list((world.data / "skills").glob("*.db"))) == 4
 
 
 def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
