@@ -124,7 +124,7 @@ STORES = (
         "test_forgotten_answers",
         "the answers of all runs are deleted",
         (
-            "    def forget_answers(self, run):\n        with self._file.writing() as connection:\n"
+            "    def forget_answers(self, *runs):\n        with self._file.writing() as connection:\n"
             "            return connection.execute('DELETE FROM answer').rowcount\n"
         ),
     ),

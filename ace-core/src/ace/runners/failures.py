@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -70,6 +70,8 @@ class FailureLog:
         result: SampleResult[ACEStepContext],
         error: BaseException,
         redactor: Redactor,
+        *,
+        ids_only: bool = False,
     ) -> None:
         """Keep a failed sample. Its line is on the disk when this returns.
 
@@ -78,11 +80,14 @@ class FailureLog:
             result: Its result.
             error: The error.
             redactor: Redacts secrets and personal data.
+            ids_only: Whether no text is kept that can quote the sample.
 
         Raises:
             OSError: The file cannot be written; the sample is kept in memory.
         """
         failed = _failed_sample(drawn, result, error, redactor)
+        if ids_only:
+            failed = replace(failed, sample="", error=_error_without_texts(error), raw_answers=())
         logger.warning(
             "Sample %d of epoch %d (%s) failed in %s: %.500s",
             *(failed.index, failed.epoch, failed.trace_id, failed.step, f"{failed.error_type}: {failed.error}"),
@@ -111,6 +116,13 @@ def _failed_sample(
         role=_role_in(error),
         raw_answers=() if unusable is None else tuple(redactor.redact(text) for text in unusable.raw_answers),
     )
+
+
+def _error_without_texts(error: BaseException) -> str:
+    """Return a description of an error; its message is omitted, because it can quote the sample or an answer."""
+    call = first_cause(error, LLMCallError)
+    status = "" if call is None or call.status_code is None else f" with the status {call.status_code}"
+    return f"{type(error).__name__}{status} (provenance='ids' does not keep its message)"
 
 
 def _role_in(error: BaseException) -> str:

@@ -88,6 +88,10 @@ class RunOptions(TypedDict, total=False):
     max_consecutive_failures: int
     """The run stops after this many samples in a row whose model could not be reached; 5 by default. It always stops
     when the server rejects the key. A stopped run can be resumed."""
+    forget_answers: bool
+    """Whether the recorded answers of models are deleted from the store, and overwritten, when the run has ended
+    without failures. As long as samples are left that failed or were not started, the answers are kept, so that the run
+    can be resumed. With `provenance="ids"` that is always done."""
 
 
 class NotGiven(Enum):
@@ -119,6 +123,7 @@ class RunSettings:
     once: bool = False
     shuffle: int | None = None
     max_consecutive_failures: int = 5
+    forget_answers: bool = False
 
     @classmethod
     def taken_from(cls, arguments: Mapping[str, Any]) -> tuple[Self, dict[str, Any]]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from ace.skillbook.errors import SkillbookError
-from ace.skillbook.store import LocksRuns, SampleKey
+from ace.skillbook.store import ForgetsAnswers, LocksRuns, SampleKey
 
 if TYPE_CHECKING:
     from ace.runners.run_options import RunSettings
@@ -28,6 +28,7 @@ __all__ = [
     "RunRecord",
     "SkillUse",
     "UnfinishedRun",
+    "forget_answers",
     "give_up",
     "has_run",
     "is_in_use",
@@ -143,8 +144,28 @@ def give_up(skillbook: Skillbook, run_id: str) -> int:
         store.note_progress(row.key, json.dumps({**note, "ended": True, "given_up": True}), _now())
     about = next((json.loads(row.note) for row in store.progress(_RUNS) if row.key.sample == run_id), None)
     if about is not None and about["state"] == _WITH_FAILURES:
+        if about.get("forgets"):
+            forget_answers(store, run_id)
         store.note_progress(_run_key(run_id), json.dumps({**about, "state": _FINISHED}), _now())
     return len(failed)
+
+
+def forget_answers(store: SkillbookStore, run_id: str) -> None:
+    """Delete the recorded answers of a run; log a warning if the store cannot do that.
+
+    Args:
+        store: The store.
+        run_id: The name of the run.
+    """
+    forgetful: object = store  # mypy takes no object for both protocols
+    if isinstance(forgetful, ForgetsAnswers):
+        forgetful.forget_answers(run_id)
+    else:
+        logger.warning(
+            "The store of the skillbook cannot delete the answers of models in the run %s, so they stay in it although "
+            "the run was not to keep them",
+            run_id,
+        )
 
 
 def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
@@ -163,7 +184,14 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
 
 
 def record_of_run(
-    skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None, inputs: str = ""
+    skillbook: Skillbook,
+    options: RunSettings,
+    *,
+    runner: str,
+    epochs: int,
+    total: int | None,
+    inputs: str = "",
+    forgets: bool = False,
 ) -> RunRecord | None:
     """Return the record of a run that begins or is resumed; None for a book without a store.
 
@@ -174,12 +202,15 @@ def record_of_run(
         epochs: The number of passes over the inputs.
         total: The number of inputs; None if it is not known.
         inputs: A digest that identifies the inputs, for `resume="auto"`.
+        forgets: Whether the recorded answers of models are deleted at the end.
 
     Raises:
         ValueError: The run cannot be resumed, or cannot be started under this name.
     """
     if skillbook.store is not None:
-        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
+        return RunRecord.begun(
+            skillbook.store, options, runner=runner, epochs=epochs, total=total, inputs=inputs, forgets=forgets
+        )
     if options.once:
         raise ValueError(
             "once=True requires a skillbook in a store, which records what it has learned; "
@@ -224,13 +255,18 @@ class RunRecord:
                 raise RunInUseError(run_id)
             self._rows = {row.key: row for row in store.progress(run_id)}
             self.is_resumed = bool(self._rows)
-            states = [json.loads(row.note)["state"] for row in store.progress(_RUNS) if row.key.sample == run_id]
+            earlier = [json.loads(row.note) for row in store.progress(_RUNS) if row.key.sample == run_id]
+            states = [note["state"] for note in earlier]
             self.was_through = any(state in (_FINISHED, _WITH_FAILURES) for state in states)
             """Whether an earlier call has gone through all inputs."""
             self.was_begun = bool(states)
             """Whether an earlier call has started the run, even if it has not finished any sample."""
             self.was_killed = _RUNNING in states
             """Whether the last call was killed, so that the end of the run was never reported."""
+            self.forgets = any(note.get("forgets", False) for note in (about, *earlier))
+            """Whether this call of the run, or an earlier one, is not to keep the answers of models."""
+            if self.forgets:
+                self._about = about = {**about, "forgets": True}
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
             self._lock = held.pop_all()
 
@@ -244,6 +280,7 @@ class RunRecord:
         epochs: int,
         total: int | None,
         inputs: str = "",
+        forgets: bool = False,
     ) -> Self:
         """Note in a store that a run begins, or find the one to resume. The arguments are those of `record_of_run`.
 
@@ -254,6 +291,8 @@ class RunRecord:
         about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": _RUNNING}
         if inputs:
             about["inputs"] = inputs
+        if forgets:
+            about["forgets"] = True
         run_id = options.run_id
         if options.resume == "auto":
             if run_id is None:

@@ -20,7 +20,8 @@ Invariants:
   called, so after a kill it is known for each sample whether it was learned.
 - A skipped sample (learned by an earlier call or another run) never reaches the engine; its result is added afterwards.
 - Callbacks of the caller are called one at a time. Errors that they raise are logged and do not end the run.
-- Recorded answers are deleted only after the run has been noted as complete; a resumed run would pay for them again.
+- Recorded answers that are not to be kept are deleted before the run is noted as complete. If the process is killed in
+  between, the run can be resumed, which deletes them; after the note, nothing would.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed
 from ace.redaction import Redactor
 from ace.runners.once import LearnedContents, content_of
 from ace.runners.run_options import RunLimits
-from ace.runners.run_record import record_of_run
-from ace.runners.sample_ends import SampleEnds
+from ace.runners.run_record import forget_answers, record_of_run
+from ace.runners.sample_ends import SampleEnds, keeps_ids_only
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
-from ace.skillbook.store import ForgetsAnswers, SampleKey
+from ace.skillbook.store import SampleKey
 from ace.steps.tail import EndOfRun
 
 if TYPE_CHECKING:
@@ -126,7 +127,10 @@ class RunSession:
         self._epochs = epochs
         self._total = total
         self._open = ExitStack()
-        self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
+        forgets = options.forget_answers or keeps_ids_only(pipeline)
+        self._record = record_of_run(
+            skillbook, options, runner=runner, epochs=epochs, total=total, inputs=inputs, forgets=forgets
+        )
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
         if self._record is not None:
@@ -248,10 +252,10 @@ class RunSession:
                 if self._limits.write_error is None:
                     self._record.note_stopped()
             elif self._record is not None:
-                self._record.note_through(has_failures=self._ends.counts["failed"] > 0)
-                # Only now, because a resumed run would pay for them again.
-                if self._ends.keeps_ids_only and not self._ends.counts["failed"]:
-                    self._forget_answers()
+                has_failures = self._ends.counts["failed"] > 0
+                if self._record.forgets and not has_failures:
+                    forget_answers(self._record.store, self._id)
+                self._record.note_through(has_failures=has_failures)
             self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
         finally:
             self._open.close()
@@ -358,18 +362,7 @@ class RunSession:
             try:
                 callback(result)
             except Exception:
-                logger.exception("%s raised for sample %.80r; the run continues", name, result.sample)
-
-    def _forget_answers(self) -> None:
-        store: object = self._skillbook.store  # mypy takes no object for both protocols
-        if isinstance(store, ForgetsAnswers):
-            store.forget_answers(self._id)
-        else:
-            logger.warning(
-                "The store of the skillbook cannot delete the answers of models in the run %s, so they stay in it "
-                "although the run was to keep only ids",
-                self._id,
-            )
+                logger.exception("%s raised for sample %d; the run continues", name, result.index + 1)
 
     def _scope(self) -> CallScope:
         """Return the scope of the model calls of this run."""

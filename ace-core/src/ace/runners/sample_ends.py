@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ace.runners.samples import SampleInFlight
     from ace.skillbook import Skillbook
 
-__all__ = ["SampleEnds", "StepEvents"]
+__all__ = ["SampleEnds", "StepEvents", "keeps_ids_only"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +79,7 @@ class SampleEnds:
         self._clients = [client for step in pipeline.steps for client in _clients_of(step)]
         self.allow = _allowed_in(pipeline)
         """The classes of sensitive text that the run neither redacts nor keeps out of the skillbook."""
-        self.keeps_ids_only = any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
-        """Whether the run keeps no text of its inputs."""
+        self._keeps_ids_only = keeps_ids_only(pipeline)
         self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
         # If so, a committed sample has ended, which needs no note of its own.
         self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)
@@ -165,7 +164,7 @@ class SampleEnds:
             self._limits.not_written(not_written)
         try:
             redactor = Redactor(known_secrets(*self._clients), allow=self.allow)
-            self._failure_log.add(sample.drawn, result, result.error, redactor)
+            self._failure_log.add(sample.drawn, result, result.error, redactor, ids_only=self._keeps_ids_only)
         finally:
             # If only the write failed, the sample did not, and its recorded answers stay valid.
             if self._record is not None and not_written is None:
@@ -198,6 +197,15 @@ class SampleEnds:
                     sample.already_learned,
                 )
             )
+
+
+def keeps_ids_only(pipeline: Pipeline[ACEStepContext]) -> bool:
+    """Return whether a run of a pipeline keeps no text of its inputs.
+
+    Args:
+        pipeline: The pipeline.
+    """
+    return any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
 
 
 def _role_to_retry(error: BaseException, failed_at: str | None) -> str:

@@ -116,7 +116,7 @@ class LearningSettings:
     """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
     skills stay unproven. What models answered is deleted from a store when a run with `ids` has ended, and nothing of
-    it has failed."""
+    it has failed. The record of a failed sample contains the kind of its error, and none of its texts."""
     reflections_per_call: int = 1
     """How many reflections one request to the skill manager may be about, up to 16: those that wait are asked about
     together. It saves calls and tokens; see `UpdateStep`."""

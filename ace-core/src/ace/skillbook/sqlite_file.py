@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import json
 import os
@@ -470,13 +471,13 @@ class SqliteFile:
 
     def query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
         """Return the rows of a single query."""
-        with self._lock, self._naming_errors("cannot be read"):
+        with self._lock, self.naming_errors("cannot be read"):
             return self._reader().execute(query, values).fetchall()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: all queries see the same state."""
-        with self._lock, self._naming_errors("cannot be read"):
+        with self._lock, self.naming_errors("cannot be read"):
             connection = self._reader()
             connection.execute("BEGIN")
             try:
@@ -488,7 +489,7 @@ class SqliteFile:
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A write transaction."""
-        with self._lock, self._naming_errors("could not write the change, which was rolled back"):
+        with self._lock, self.naming_errors("could not write the change, which was rolled back"):
             connection = self._writer()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -499,13 +500,19 @@ class SqliteFile:
                     connection.rollback()
                 raise
 
-    def empty_log(self) -> None:
-        """Checkpoint and truncate the write-ahead log, unless another process is using it.
+    def backups(self) -> list[Path]:
+        """Return the backups that were made before the format of the file was upgraded."""
+        return sorted(self.path.parent.glob(f"{glob.escape(self.path.name)}.version-*.backup"))
 
-        The last process that closes the file removes the log, so deleted texts do not remain in it for long.
+    def rewrite(self) -> None:
+        """Write the file anew without what was deleted from it, and empty its write-ahead log.
+
+        A deletion alone leaves texts in unused pages, and in the unused part of pages whose rows were moved. If another
+        process is using the log, the last process that closes the file removes it.
         """
-        with self._lock, self._naming_errors("could not checkpoint its write-ahead log"):
+        with self._lock, self.naming_errors("could not be rewritten without the texts that were deleted"):
             connection = self._writer()
+            connection.execute("VACUUM")
             connection.execute("PRAGMA busy_timeout = 0")
             try:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -565,7 +572,12 @@ class SqliteFile:
         return connection
 
     @contextlib.contextmanager
-    def _naming_errors(self, what: str) -> Iterator[None]:
+    def naming_errors(self, what: str) -> Iterator[None]:
+        """Raise errors of SQLite as those of a store.
+
+        Args:
+            what: What could not be done, as the rest of a sentence about the file.
+        """
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # an error message may quote bytes that are not UTF-8

@@ -9,7 +9,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from operator import itemgetter
 from pathlib import Path
 from types import NoneType
@@ -52,6 +52,15 @@ _EVENT_TYPES: Mapping[str, type | tuple[type, ...]] = {
     "epoch": _OPTIONAL_NUMBER,
     "sample": (str, NoneType),
 }
+
+
+def _delete_answers(connection: sqlite3.Connection, runs: Iterable[str]) -> int:
+    deleted = 0
+    for run in runs:
+        first = json.dumps([run], ensure_ascii=False)[:-1] + ","
+        after = first[:-1] + chr(ord(",") + 1)
+        deleted += connection.execute("DELETE FROM answer WHERE key >= ? AND key < ?", (first, after)).rowcount
+    return deleted
 
 
 @final
@@ -170,15 +179,21 @@ class SqliteStore:
         check_values("answer", rows, key=str, answer=str)
         yield from rows
 
-    def forget_answers(self, run: str) -> int:
-        """Delete the recorded answers of a run, and overwrite them in the file; see `ForgetsAnswers`."""
-        first = json.dumps([run], ensure_ascii=False)[:-1] + ","
-        after = first[:-1] + chr(ord(",") + 1)
+    def forget_answers(self, *runs: str) -> int:
+        """Delete the recorded answers of runs, also in backups of older formats; see `ForgetsAnswers`.
+
+        The file is rewritten even if no answer is left, because an earlier call may have been killed before that.
+        """
         with self._file.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")  # otherwise the text stays in free pages of the file
-            deleted = connection.execute("DELETE FROM answer WHERE key >= ? AND key < ?", (first, after)).rowcount
-        if deleted:
-            self._file.empty_log()
+            deleted = _delete_answers(connection, runs)
+        self._file.rewrite()
+        for backup in self._file.backups():
+            with (
+                self._file.naming_errors("has a backup in which the answers could not be deleted"),
+                closing(sqlite3.connect(backup, isolation_level=None)) as connection,
+            ):
+                _delete_answers(connection, runs)
+                connection.execute("VACUUM")
         return deleted
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:

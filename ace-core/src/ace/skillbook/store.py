@@ -126,18 +126,19 @@ class LocksRuns(Protocol):
 
 @runtime_checkable
 class ForgetsAnswers(Protocol):
-    """An optional capability of a store: deleting the recorded model answers of a run.
+    """An optional capability of a store: deleting the recorded model answers of runs.
 
-    A run with `provenance="ids"` uses it after it has ended without failures.
+    A run with `forget_answers=True` or `provenance="ids"` uses it when it has ended without failures, and so does
+    `ace skillbook forget --answers`.
     """
 
-    def forget_answers(self, run: str) -> int:
-        """Delete the recorded answers of a run, so that their texts are no longer anywhere in the store.
+    def forget_answers(self, *runs: str) -> int:
+        """Delete the recorded answers of runs, so that their texts are no longer anywhere in the store.
 
         Their keys are JSON lists that start with the name of the run.
 
         Args:
-            run: The name of the run.
+            *runs: The names of the runs.
 
         Returns:
             The number of deleted answers.

@@ -218,18 +218,21 @@ class StoreConformance(Conformance, is_suite=True):
         demand(_cases_in(location) == [passed], f"after a rollback, the skill has the cases {_cases_in(location)}")
 
     def test_forgotten_answers(self, plugin_name: str, location: str) -> None:
-        """`forget_answers`, if the store has it, only deletes the answers of the given run."""
+        """`forget_answers`, if the store has it, only deletes the answers of the given runs."""
         store = _opened(plugin_name, location)
-        keys = [json.dumps([run, 1, "sample", 0, "Reflector", 1]) for run in ("a", "ab", 'a"')]
+        keys = [json.dumps([run, 1, "sample", 0, "Reflector", 1]) for run in ("a", "ab", 'a"', "b")]
         for key in keys:
             store.record_answer(key, f"answer to {key}", AT)
         forgets: object = store
-        forgotten = forgets.forget_answers("a") if isinstance(forgets, ForgetsAnswers) else None
+        forgotten = forgets.forget_answers("a", "b") if isinstance(forgets, ForgetsAnswers) else None
         left = [store.recorded_answer(key) is not None for key in keys]
         store.close()
         if forgotten is None:
             pytest.skip("cannot be checked: the store has no `forget_answers`")
-        demand((forgotten, left) == (1, [False, True, True]), f"of one answer, it forgot {forgotten}; left are {left}")
+        demand(
+            (forgotten, left) == (2, [False, True, True, False]),
+            f"of two answers, it forgot {forgotten}; left are {left}",
+        )
 
     def test_close_twice(self, plugin_name: str, location: str) -> None:
         """`close` may be called twice."""

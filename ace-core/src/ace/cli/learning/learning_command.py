@@ -80,6 +80,9 @@ class RunFlags:
     twice."""
     give_up: Annotated[bool, Flag] = False
     """Resume the unfinished run over these inputs, but do not retry failed inputs."""
+    forget_answers: Annotated[bool, Flag] = False
+    """Delete the recorded answers of models from the skillbook when nothing is left to resume. Always done with
+    --provenance ids."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
 

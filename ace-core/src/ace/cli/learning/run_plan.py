@@ -248,6 +248,7 @@ class RunPlan:
             "shuffle": self.settings.shuffle,
             "max_cost": self.settings.max_cost,
             "fail_fast": self.options.fail_fast,
+            "forget_answers": self.options.forget_answers,
             "cancel_token": token,
             "run_id": run.name,
             "resume": run.is_resumed,

@@ -120,7 +120,7 @@ def run_with_validation(
         agent,
         SimpleEnvironment(environment),
         workers=settings.workers or 1,
-        answers_path=place.validation_answers,
+        answers_path=None if settings.provenance == "ids" else place.validation_answers,
         label=answers_depend_on(settings, environment),
     )
     schedule = ValidationSchedule(
@@ -139,6 +139,9 @@ def run_with_validation(
         note("ace: stopped during the first validation, so nothing was learned")
         return []
     schedule.finish()
+    answers = place.validation_answers
+    if run.get("forget_answers") and answers is not None and all(result.error is None for result in results):
+        answers.unlink(missing_ok=True)
     return results
 
 

@@ -39,3 +39,4 @@ app.command(
 )
 app.command("ace.cli.commands.skillbook.prune:command", name="prune")
 app.command("ace.cli.commands.skillbook.dedup:command", name="dedup")
+app.command("ace.cli.commands.skillbook.forget:command", name="forget")
