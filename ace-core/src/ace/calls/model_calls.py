@@ -37,6 +37,7 @@ __all__ = [
     "current_call_scope",
     "keep_response",
     "note_model_call",
+    "note_response",
     "recorded_response",
     "redactor_for",
     "response_to_record",
@@ -146,10 +147,10 @@ def note_model_call(
     Args:
         model: The model string.
         usage: The tokens and the cost of the answer.
-        seconds: How long it took.
-        recorded: Whether it is a recorded answer.
+        seconds: The duration of the call, in seconds.
+        recorded: Whether the answer was replayed.
         finish_reason: Why the model stopped.
-        prompt: What the model was sent, a text or messages.
+        prompt: The prompt, a text or messages.
         answer: The text of the answer.
     """
     scope = _current.get()
@@ -174,6 +175,34 @@ def note_model_call(
             prompt=prompt,
             answer=answer,
         )
+    )
+
+
+def note_response(
+    model: str,
+    response: LLMResponse,
+    seconds: float,
+    prompt: str | Sequence[Mapping[str, object]],
+    *,
+    recorded: bool = False,
+) -> None:
+    """Emit an event for a response of a client; see `note_model_call`.
+
+    Args:
+        model: The model string.
+        response: The response.
+        seconds: The duration of the call, in seconds.
+        prompt: The prompt, a text or messages.
+        recorded: Whether the response was replayed.
+    """
+    note_model_call(
+        model,
+        response.usage,
+        seconds,
+        recorded=recorded,
+        finish_reason=response.finish_reason,
+        prompt=prompt,
+        answer=response.text,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ace.arguments import checked_arguments, checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
+from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.calls.secrets import known_secrets
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
@@ -323,7 +323,7 @@ class LiteLLMClient:
         known = None if answers is None else await calling.function(partial(answers.next, request, kind))
         if known is not None:
             response = recorded_response(known)
-            self._note(self.model, response, 0.0, messages, recorded=True)
+            note_response(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         model, response = await self._chain.ask(calling, messages, kwargs, response_model)
@@ -332,27 +332,8 @@ class LiteLLMClient:
             response = await calling.function(
                 partial(keep_response, answers, request, response, secrets=secrets, kind=kind)
             )
-        self._note(model, response, time.monotonic() - started, messages)
+        note_response(model, response, time.monotonic() - started, messages)
         return response
-
-    @staticmethod
-    def _note(
-        model: str,
-        response: LLMResponse,
-        seconds: float,
-        messages: Sequence[Message],
-        *,
-        recorded: bool = False,
-    ) -> None:
-        note_model_call(
-            model,
-            response.usage,
-            seconds,
-            recorded=recorded,
-            finish_reason=response.finish_reason,
-            prompt=messages,
-            answer=response.text,
-        )
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text with LiteLLM's tokenizer for this model."""

@@ -12,7 +12,7 @@ from ace.calls.calling import BLOCKING, checked, finished
 from ace.calls.model_calls import (
     call_scope,
     current_call_scope,
-    note_model_call,
+    note_response,
     recorded_response,
     redactor_for,
     response_to_record,
@@ -74,15 +74,7 @@ def ask_model(
     known = answers.next(request, kind)
     if known is not None:
         response = recorded_response(known)
-        note_model_call(
-            model,
-            response.usage,
-            0.0,
-            recorded=True,
-            finish_reason=response.finish_reason,
-            prompt=sent,
-            answer=response.text,
-        )
+        note_response(model, response, 0.0, sent, recorded=True)
         return response
     # Recorded here rather than by the client, so that this works with every client, and each answer is recorded once.
     with call_scope(replace(scope, answers=None)):

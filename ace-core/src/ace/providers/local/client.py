@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
+from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.providers.local.catalogue import DEFAULT_MODEL
@@ -243,33 +243,14 @@ class LocalLLMClient:
         known = None if answers is None else await calling.function(partial(answers.next, asked, kind))
         if known is not None:
             response = recorded_response(known)
-            self._note(self.model, response, 0.0, messages, recorded=True)
+            note_response(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         response = await self._ask(calling, request)
         if answers is not None:
             response = await calling.function(partial(keep_response, answers, asked, response, kind=kind))
-        self._note(self.model, response, time.monotonic() - started, messages)
+        note_response(self.model, response, time.monotonic() - started, messages)
         return response
-
-    @staticmethod
-    def _note(
-        model: str,
-        response: LLMResponse,
-        seconds: float,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        recorded: bool = False,
-    ) -> None:
-        note_model_call(
-            model,
-            response.usage,
-            seconds,
-            recorded=recorded,
-            finish_reason=response.finish_reason,
-            prompt=messages,
-            answer=response.text,
-        )
 
     async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:
         reply = await self._post(calling, request)
