@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ace.arguments import checked_arguments, checked_class
+from ace.arguments import checked_arguments, checked_class, one_of
 from ace.skill import CaseCheck
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ class SimpleEnvironment(TaskEnvironment):
 
     @checked_arguments()
     def __init__(self, match: Match = "contains", *, tolerance: float = _DEFAULT_TOLERANCE) -> None:
-        if match not in (*_DESCRIPTIONS, "strict"):
-            known = ", ".join(repr(name) for name in (*_DESCRIPTIONS, "strict"))
-            raise ValueError(f"match must be one of {known}, got {match!r}")
+        one_of("match", match, (*_DESCRIPTIONS, "strict"))
         if tolerance < 0:
             raise ValueError(f"tolerance must not be negative, got {tolerance!r}")
         self.match = match

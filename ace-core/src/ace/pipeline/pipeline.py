@@ -22,7 +22,15 @@ from .segment import Position, Segment, may_block_loop
 from .step import ExecutionMode, StepProtocol
 from .step_observer import StepObserver
 from .threads import threads
-from .validation import RunOptions, check_call, check_settings, check_timeout, listed, listed_hooks, suggesting_keywords
+from .validation import (
+    RunArguments,
+    check_call,
+    check_settings,
+    check_timeout,
+    listed,
+    listed_hooks,
+    suggesting_keywords,
+)
 
 C = TypeVar("C", bound=StepContext)
 
@@ -169,7 +177,7 @@ class Pipeline(Generic[C]):
         Raises:
             KeyboardInterrupt, SystemExit: If one was raised in the foreground. The background is drained first.
         """
-        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        options = RunArguments(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=False)
         self._has_run = True
         with self._runs.one(options) as run, may_block_loop():
@@ -194,7 +202,7 @@ class Pipeline(Generic[C]):
         Raises:
             asyncio.CancelledError: If the task was cancelled. Its samples have ended then.
         """
-        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        options = RunArguments(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=True)
         self._has_run = True
         async with self._runs.one_async(options) as run:
@@ -217,7 +225,7 @@ class Pipeline(Generic[C]):
         taken. After the iterator is closed, no more samples are drawn, and `close` waits for those in a step, unless a
         step or a callback of the stream itself calls it. Arguments and errors are those of `run`.
         """
-        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        options = RunArguments(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=False)
         self._has_run = True
         return stream(self._runs, contexts, options)
@@ -234,7 +242,7 @@ class Pipeline(Generic[C]):
         max_in_flight: int | None = None,
     ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
-        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        options = RunArguments(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=True)
         self._has_run = True
         return astream(self._runs, contexts, options)

@@ -23,7 +23,7 @@ from .segment import may_block_loop
 from .thread_driver import Deliver as ThreadDeliver
 from .thread_driver import ThreadDriver
 from .threads import Changes
-from .validation import RunOptions
+from .validation import RunArguments
 
 if TYPE_CHECKING:
     from .task_driver import Deliver as TaskDeliver
@@ -192,7 +192,7 @@ async def _await_threads(run: Run[C], contexts: Iterable[C], workers: int, resul
 def stream(
     runs: Runs[C],
     contexts: Iterable[C],
-    options: RunOptions[C],
+    options: RunArguments[C],
 ) -> Generator[SampleResult[C], None, None]:
     """Yield each result when its foreground has ended. The run begins when the first one is requested."""
     closing = Closing()
@@ -251,7 +251,7 @@ def _iterate_elsewhere(run: Run[C], contexts: Iterable[C], workers: int, closing
 async def astream(
     runs: Runs[C],
     contexts: Iterable[C] | AsyncIterable[C],
-    options: RunOptions[C],
+    options: RunArguments[C],
 ) -> AsyncGenerator[SampleResult[C]]:
     """Like `stream`, without blocking the caller's loop."""
     async with (

@@ -44,7 +44,7 @@ from .interrupts import uninterrupted
 from .lane import LaneSegment, Sequencer
 from .plan import Plan
 from .segment import Position
-from .validation import RunOptions
+from .validation import RunArguments
 
 C = TypeVar("C", bound=StepContext)
 
@@ -253,7 +253,7 @@ class Runs(Generic[C]):
         self.background.forget()
 
     @contextmanager
-    def one(self, options: RunOptions[C]) -> Iterator[Run[C]]:
+    def one(self, options: RunArguments[C]) -> Iterator[Run[C]]:
         """Begin a run, and end it with the block. If it is interrupted, its samples in the background are finished."""
         run = self._begin(options, None)
         try:
@@ -265,7 +265,7 @@ class Runs(Generic[C]):
             self._end(run)
 
     @asynccontextmanager
-    async def one_async(self, options: RunOptions[C]) -> AsyncIterator[Run[C]]:
+    async def one_async(self, options: RunArguments[C]) -> AsyncIterator[Run[C]]:
         """Like `one`, without blocking the loop."""
         from .event_loop import call_in_thread
 
@@ -279,7 +279,7 @@ class Runs(Generic[C]):
         finally:
             self._end(run)
 
-    def _begin(self, options: RunOptions[C], caller: Caller | None) -> Run[C]:
+    def _begin(self, options: RunArguments[C], caller: Caller | None) -> Run[C]:
         if self._plan.awaits_in_background:
             from .event_loop import engine_loop
 

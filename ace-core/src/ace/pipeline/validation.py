@@ -195,7 +195,7 @@ def check_settings(background_limit: object, step_observer: object) -> None:
 
 @final
 @dataclass(frozen=True, slots=True)
-class RunOptions(Generic[C]):
+class RunArguments(Generic[C]):
     """The arguments of `run`, `run_async`, `stream` or `astream` other than the input; see `Pipeline.run`."""
 
     workers: int
@@ -210,7 +210,7 @@ class RunOptions(Generic[C]):
         return self.on_sample_done is not None or self.on_sample_end is not None
 
 
-def check_call(contexts: object, options: RunOptions[C], *, asynchronous: bool) -> None:
+def check_call(contexts: object, options: RunArguments[C], *, asynchronous: bool) -> None:
     """Check the arguments of a run.
 
     Raises:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments, instance_of
+from ace.arguments import checked_arguments, instance_of, whole_number
 from ace.atomic_file import check_can_write, real_path
 from ace.gc_pause import gc_paused
 from ace.json_fields import JsonValue
@@ -387,8 +387,8 @@ class Skillbook:
         """
         if format not in FORMATS:
             raise ValueError(f"{format!r} is not a format; use {', '.join(FORMATS)}")
-        if budget_tokens is not None and budget_tokens < 0:
-            raise ValueError(f"budget_tokens must be at least 0, got {budget_tokens}")
+        if budget_tokens is not None:
+            whole_number("budget_tokens", budget_tokens, least=0)
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
