@@ -71,7 +71,7 @@ def test_a_ground_truth_that_does_not_fit_the_matcher_is_told() -> None:
 
 
 def test_bad_settings_are_told() -> None:
-    with pytest.raises(ValueError, match="'contains', 'exact', 'numeric', 'regex', 'strict', got 'fuzzy'"):
+    with pytest.raises(ValueError, match="match must be one of contains, exact, numeric, regex, strict, got 'fuzzy'"):
         SimpleEnvironment(match="fuzzy")  # type: ignore[arg-type]  # that is the test
     with pytest.raises(ValueError, match="tolerance"):
         SimpleEnvironment("numeric", tolerance=-1.0)

@@ -128,7 +128,7 @@ def test_a_process_ends_while_a_thread_waits_for_an_answer(model: str, call: str
         "    try:\n"
         f"        {call}\n"
         "    except LLMCallError as error:\n"
-        "        print(error, flush=True)\n"
+        "        print(f'{error}\\n', end='', flush=True)\n"  # in one write, because three threads print
         "client.load()\n"
         "asking = [threading.Thread(target=ask, daemon=True) for _ in range(3)]\n"
         "for thread in asking: thread.start()\n"
