@@ -19,7 +19,7 @@ from examples.learn_with_langchain import script as script_of_the_page
 from tests.docs.markdown_examples import Example, examples_in, run_example
 from tests.langchain import harbour
 from tests.langchain.test_learning import chat_model
-from tests.langchain.test_stored_files import FIRST, SPANS, Json, learned, otlp, runs, watched
+from tests.langchain.test_stored_files import FIRST, Json, learned, runs, watched
 from tests.support.command_line import ace
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
@@ -85,7 +85,6 @@ def test_the_command_reads_every_record_of_the_table(tmp_path: Path, runs: list[
         "a `StateSnapshot`": [("\n".join(dumps(each._asdict()) for each in history), 1), (dumps(snapshot), 1)],
         "LangSmith runs": [("\n".join(map(json.dumps, runs[::-1])), 2), (json.dumps(runs), 2)],
         "events of": [("\n".join(map(dumps, events)), 1), (dumps(events), 1)],
-        "OTLP spans": [("\n".join(json.dumps(otlp(span)) for span in SPANS[::-1]), 1), (json.dumps(otlp(*SPANS)), 1)],
     }
     assert [record.startswith(start) for (record, _), start in zip(told, files, strict=True)] == [True] * len(files)
     for number, (record, written) in enumerate(files.items()):

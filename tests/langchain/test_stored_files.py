@@ -104,71 +104,6 @@ def watched() -> tuple[list[Json], Any, list[Any]]:
     return asyncio.run(watch())
 
 
-def otlp_span(number: int, parent: int, name: str, attributes: Mapping[str, object], **more: object) -> Json:
-    def value(held: object) -> Json:
-        kind = "intValue" if isinstance(held, int) else "stringValue"
-        return {kind: held if isinstance(held, str) else json.dumps(held)}
-
-    return {
-        "traceId": "5b8efff798038103d269b633813fc60c",
-        "spanId": f"{number:016x}",
-        "parentSpanId": f"{parent:016x}" if parent else "",
-        "name": name,
-        "startTimeUnixNano": str(1764000000000000000 + number),
-        "attributes": [{"key": key, "value": value(held)} for key, held in attributes.items()],
-        "status": {},
-        **more,
-    }
-
-
-def otlp(*spans: Json) -> Json:
-    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": list(spans)}]}]}
-
-
-CALL = {"type": "tool_call", "id": "c1", "name": "add", "arguments": {"a": 2, "b": 2}}
-ASKED = [{"role": "user", "parts": [{"type": "text", "content": "2+2?"}]}]
-SPANS = [
-    otlp_span(1, 0, "invoke_agent sums", {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": ASKED}),
-    otlp_span(
-        2,
-        1,
-        "chat gpt-5",
-        {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.input.messages": ASKED,
-            "gen_ai.output.messages": [{"role": "assistant", "parts": [CALL], "finish_reason": "tool_call"}],
-            "gen_ai.usage.input_tokens": 5,
-            "gen_ai.usage.output_tokens": 2,
-        },
-    ),
-    otlp_span(
-        3,
-        1,
-        "execute_tool add",
-        {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": "add",
-            "gen_ai.tool.call.id": "c1",
-            "gen_ai.tool.call.arguments": {"a": 2, "b": 2},
-            "gen_ai.tool.call.result": "4",
-        },
-    ),
-    otlp_span(
-        4,
-        1,
-        "chat gpt-5",
-        {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.output.messages": [
-                {"role": "assistant", "parts": [{"type": "text", "content": "By [maths-00001] it is 4."}]}
-            ],
-            "gen_ai.usage.input_tokens": 7,
-            "gen_ai.usage.output_tokens": 3,
-        },
-    ),
-]
-
-
 def write(path: Path, records: list[Any], form: str) -> Path:
     """Write records as a list, or one a line."""
     text = dumps(records) if form == "json" else "\n".join(dumps(record) for record in records) + "\n"
@@ -310,70 +245,6 @@ def test_a_snapshot_of_a_thread_whose_task_failed() -> None:
     assert (trace["success"], trace["metadata"]["failed_at"]) == (False, "tools")
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_otlp_spans_with_genai_attributes(tmp_path: Path, form: str) -> None:
-    elsewhere = otlp_span(9, 0, "chat", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASKED})
-    elsewhere["traceId"] = "0" * 31 + "1"
-    batches = [otlp(SPANS[3], SPANS[1]), otlp(SPANS[2], elsewhere), otlp(SPANS[0])]
-    path = tmp_path / f"spans.{form}"
-    if form == "json":
-        path.write_text(json.dumps(otlp(*SPANS, elsewhere)))
-    else:
-        path.write_text("\n".join(map(json.dumps, batches)))
-    trace, other = learned(path)
-    assert steps_of(trace) == SUM
-    assert (trace["question"], trace["answer"]) == ("2+2?", "By [maths-00001] it is 4.")
-    assert trace["rest"]["metrics"]["total_tokens"] == 17
-    assert (other["question"], other["answer"]) == ("2+2?", "")
-
-
-def test_spans_of_other_instrumentations() -> None:
-    numbered = otlp_span(
-        1,
-        0,
-        "openai.chat",
-        {
-            "gen_ai.prompt.0.role": "user",
-            "gen_ai.prompt.0.content": "2+2?",
-            "gen_ai.completion.0.role": "assistant",
-            "gen_ai.completion.0.content": "4",
-            "gen_ai.completion.0.tool_calls.0.name": "add",
-            "gen_ai.completion.0.tool_calls.0.arguments": '{"a": 2, "b": 2}',
-        },
-    )
-    event = {"name": "gen_ai.choice", "attributes": [{"key": "message", "value": {"stringValue": '{"content": "4"}'}}]}
-    asked = {"name": "gen_ai.user.message", "attributes": [{"key": "content", "value": {"stringValue": "2+2?"}}]}
-    in_events = otlp_span(1, 0, "chat", {"gen_ai.operation.name": "chat"}, events=[asked, event])
-    of_langsmith = otlp_span(
-        1,
-        0,
-        "ChatOpenAI",
-        {
-            "langsmith.span.kind": "llm",
-            "gen_ai.prompt": {"messages": [[{"role": "user", "content": "2+2?"}]]},
-            "gen_ai.completion": {"generations": [[{"text": "4", "message": {"role": "assistant", "content": "4"}}]]},
-        },
-    )
-    for span in (numbered, in_events, of_langsmith):
-        trace = result_to_trace(otlp(span))
-        assert (trace["question"], trace["answer"]) == ("2+2?", "4")
-    assert ("call", "add", '{"a": 2, "b": 2}') in steps_of(result_to_trace(numbered))
-
-
-def test_a_span_that_failed() -> None:
-    exception = {
-        "name": "exception",
-        "attributes": [
-            {"key": "exception.type", "value": {"stringValue": "builtins.ZeroDivisionError"}},
-            {"key": "exception.message", "value": {"stringValue": "division by zero"}},
-        ],
-    }
-    tool = {**SPANS[2], "status": {"code": 2}, "events": [exception]}
-    trace = result_to_trace(otlp({**SPANS[0], "status": {"code": "STATUS_CODE_ERROR"}}, SPANS[1], tool))
-    assert (trace["success"], trace["metadata"]["failed_at"]) == (False, "add")
-    assert steps_of(trace)[-1] == ("result", "add", "ZeroDivisionError: division by zero")
-
-
 def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watched: Any) -> None:
     """Every record here is read with the plugin's reader or without it, and never refused."""
     events, snapshot, _ = watched
@@ -384,7 +255,6 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
         {"event": "on_tool_error", "run_id": "1", "parent_ids": None, "data": {"error": 7}},
         {"event": "on_chain_end", "run_id": "1", "parent_ids": ["1"], "data": {"output": None}},
         {"values": {"size": 3}, "next": [], "config": {}},
-        otlp(otlp_span(1, 1, "own parent", {"gen_ai.operation.name": "chat"})),
         {"type": "human", "content": 7, "additional_kwargs": None},
         {"messages": [{"type": "ai", "data": {"content": None}}]},
         {"intermediate_steps": [[{"tool": "add"}, None]], "input": 3},

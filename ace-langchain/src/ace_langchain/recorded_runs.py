@@ -1,4 +1,4 @@
-"""Reads runs that a tracer has recorded: exports of LangSmith, `astream_events`, OpenTelemetry spans.
+"""Reads runs that a tracer has recorded: exports of LangSmith and events of `astream_events`.
 
 Each is first converted to `RunPart`s, one for each model call, tool call and chain, and these to a result.
 """

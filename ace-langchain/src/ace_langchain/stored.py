@@ -13,7 +13,6 @@ from typing import Any
 from ace.integrations import checked_arguments, extract_cited_skill_ids
 from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, messages_in, plain_message, text_of
-from ace_langchain.otlp import is_genai_span, is_otlp, key_of_span, parts_of_spans, spans_in
 from ace_langchain.recorded_runs import (
     begins_langsmith_run,
     is_event,
@@ -64,8 +63,8 @@ def recognise(record: object) -> float:
 def parts_of(value: object) -> list[tuple[str | None, object]]:
     """Return the records in a line or a document of a file, each with the key of the trace that it belongs to.
 
-    A list of messages is a conversation, and so are messages in lines of their own; runs, events, spans and snapshots
-    belong to the trace, the run or the thread that they name. Everything else is a trace of its own.
+    A list of messages is a conversation, and so are messages in lines of their own; runs, events and snapshots belong
+    to the trace, the run or the thread that they name. Everything else is a trace of its own.
 
     Args:
         value: A JSON value.
@@ -88,7 +87,7 @@ def records_in(path: str | Path) -> list[object]:
 
     Args:
         path: A file of JSON or JSONL: stored conversations, states, `StateSnapshot`s, runs of LangSmith, events of
-            `astream_events`, OTLP spans, or results. A file may contain many, and the parts of a run in any order.
+            `astream_events`, or results. A file may contain many, and the parts of a run in any order.
 
     Raises:
         OSError: The file cannot be read.
@@ -132,7 +131,7 @@ def read_stored(record: object) -> LangChainResult:
         return _of_messages([plain_message(message) for message in record])
     raise TypeError(
         f"a {type(record).__name__} is not a record of LangChain; give a LangChainResult, messages, the state of a "
-        "graph, runs of LangSmith, events of astream_events, OTLP spans, or what an AgentExecutor returned"
+        "graph, runs of LangSmith, events of astream_events, or what an AgentExecutor returned"
     )
 
 
@@ -148,24 +147,12 @@ def _score_of_fields(record: Mapping[Any, object]) -> float:
     return 0.8 if _agent_steps(record) else 0.0
 
 
-def _is_span_record(record: object) -> bool:
-    return is_otlp(record) or is_genai_span(record)
-
-
-_RECORDED = (is_langsmith_run, is_event, _is_span_record)
+_RECORDED = (is_langsmith_run, is_event)
 """The recognisers of tracers' records, of which several may form one trace."""
 
 
 def _keyed(value: object) -> Iterator[tuple[str | None, object]]:
-    if isinstance(value, Mapping) and is_otlp(value) and "name" not in value:
-        spans: dict[str, list[object]] = {}
-        for span in spans_in(value):
-            spans.setdefault(key_of_span(span), []).append(span)
-        for key, held in spans.items():
-            yield f"span {key}", {"resourceSpans": [{"scopeSpans": [{"spans": held}]}]}
-    elif isinstance(value, Mapping) and is_genai_span(value):
-        yield f"span {key_of_span(value)}", value
-    elif is_langsmith_run(value):
+    if is_langsmith_run(value):
         yield f"run {key_of_run(value)}", value
     elif isinstance(value, Mapping) and is_event(value):
         yield f"event {key_of_event(value)}", value
@@ -186,9 +173,6 @@ def _recorded_run(record: object) -> LangChainResult | None:
         return result_of_parts(parts_of_runs(held))
     if all(map(is_event, held)):
         return result_of_parts(parts_of_events([each for each in held if isinstance(each, Mapping)]))
-    if all(map(_is_span_record, held)):
-        batches = [each for each in held if isinstance(each, Mapping)]
-        return result_of_parts(parts_of_spans([span for batch in batches for span in spans_in(batch)]))
     return None
 
 

@@ -46,9 +46,9 @@ def result_to_trace(record: object) -> StandardTraceDict:
     Args:
         record: A `LangChainResult` or what its `to_dict` returned; the messages of a conversation; the state of a
             graph, its `StateSnapshot` or the history of a thread; a run of LangSmith, or all runs of one trace; the
-            events of `astream_events`; OTLP spans with GenAI attributes; what an AgentExecutor returned. They may be
-            live, dumped as dicts or serialised by LangChain, and all of it may be the text or the path of a JSON or
-            JSONL file; see `records_in` for a file of many traces.
+            events of `astream_events`; what an AgentExecutor returned. They may be live, dumped as dicts or serialised
+            by LangChain, and all of it may be the text or the path of a JSON or JSONL file; see `records_in` for a file
+            of many traces.
 
     Raises:
         TypeError: It is none of these.

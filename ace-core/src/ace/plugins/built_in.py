@@ -1,13 +1,13 @@
-"""The stores, clients and embedders of ace itself, provided through the same hooks as those of other plugins."""
+"""What ace itself provides through the same hooks as plugins: stores, clients, embedders and trace converters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ace.plugins.hooks import hookimpl
-from ace.plugins.specs import EmbedderSpec, LLMClientSpec, StoreSpec
+from ace.plugins.specs import EmbedderSpec, LLMClientSpec, StoreSpec, TraceConverterSpec
 
-__all__ = ["ACE_API", "ace_embedders", "ace_llm_clients", "ace_stores"]
+__all__ = ["ACE_API", "ace_embedders", "ace_llm_clients", "ace_stores", "ace_trace_converters"]
 
 ACE_API = 1
 
@@ -45,4 +45,16 @@ def ace_embedders() -> Iterator[EmbedderSpec]:
         name="local",
         target="ace.providers.embedders:WordLlamaEmbedder",
         summary="Word vectors on this machine, with ace-core[embeddings]",
+    )
+
+
+@hookimpl
+def ace_trace_converters() -> Iterator[TraceConverterSpec]:
+    """Yield the converter of OpenTelemetry spans, the format in which applications of all frameworks are recorded."""
+    yield TraceConverterSpec(
+        name="otlp",
+        target="ace.otlp:OtlpToTrace",
+        recognises="ace.otlp:recognise",
+        parts="ace.otlp:parts_of",
+        summary="Read exports of OpenTelemetry spans with GenAI or OpenInference attributes",
     )

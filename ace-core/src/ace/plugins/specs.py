@@ -108,7 +108,8 @@ class TraceConverterSpec(Spec):
     framework. `ace learn` calls it with the value of each line of a file that `recognises` claims, or with that of the
     whole JSON document. It returns the records in the value as pairs `(key, record)`. Records of one file with the same
     key are one trace, which the step gets as a list (a single record is not wrapped in a list); a record with the key
-    None is a separate trace. Without this function, a file is one trace."""
+    None is a separate trace. A `ValueError` in place of a record is reported as a problem, with its message. Without
+    this function, a file is one trace."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)

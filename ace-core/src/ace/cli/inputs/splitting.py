@@ -202,18 +202,26 @@ class _File:
     def _traces_of_parts(self, converter: str, parts: PartsOf, head: bytes) -> Iterator[Found]:
         """Yield a record for each trace of a claimed file, whose parts may be in several lines."""
         traces: dict[object, _PartedTrace] = {}
+        has_problems = False
         for start, data, number in self._values(head):
             place = f"{self._name}#{number}" if number else self._name
             value = self._value(data, "json", place) if isinstance(data, bytes) else data
             if isinstance(value, InputProblem) or isinstance(data, InputProblem):
                 assert isinstance(value, InputProblem)
+                has_problems = True
                 yield value
                 continue
             for index, (key, part) in enumerate(parts(value)):
+                if isinstance(part, ValueError):
+                    has_problems = True
+                    yield InputProblem(place, str(part))
+                    continue
                 where = f"{number}.{index + 1}" if number and index else str(number or index + 1)
                 trace = traces.setdefault((start, index) if key is None else key, _PartedTrace(where))
                 trace.parts.append(Part(start, len(data), index))
                 trace.digest.update(part)
+        if not traces and not has_problems:
+            yield InputProblem(self._name, f"the trace converter {converter!r} found nothing to learn from in it")
         for trace in traces.values():
             place = self._name if len(traces) == 1 else f"{self._name}#{trace.place}"
             first = trace.parts[0]
