@@ -480,5 +480,6 @@ def test_the_beginning_of_a_file() -> None:
         b'"resourceSpans"',
         b"",
         b'{"spanId": "1", "traceId"',
+        b'{"spanId": ' + b"[" * 65_000,
     ):
         assert recognise(other) == 0.0

@@ -537,7 +537,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|"(?:[^"\\]|\\.)*\\?\Z|[\[\]{},]',
 def _endings(text: str) -> Iterator[str]:
     """Yield a JSON text that was cut with its brackets closed: where it was cut, then after its last whole element."""
     closing: list[str] = []
-    whole, string = "", ""
+    whole, string = 0, ""
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in ("{", "["):
@@ -547,7 +547,7 @@ def _endings(text: str) -> Iterator[str]:
         elif mark.startswith('"'):
             string = mark if token.end() == len(text) else ""
             continue
-        whole = text[: token.start() if mark == "," else token.end()] + "".join(reversed(closing))
+        whole = token.start() if mark == "," else token.end()
     if not closing:
         return  # it was not cut, and is not JSON
     rest = "".join(reversed(closing))
@@ -556,4 +556,4 @@ def _endings(text: str) -> Iterator[str]:
         for end in range(len(text), len(text) - 6, -1):
             yield f'{text[:end]}"{rest}'
     yield text + rest
-    yield whole
+    yield text[:whole] + rest
