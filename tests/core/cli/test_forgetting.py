@@ -70,7 +70,9 @@ def learn(model: Model, tmp_path: Path) -> Iterator[list[str]]:
         (tmp_path / "input" / f"{number}.json").write_text(json.dumps(trace), encoding="utf-8")
     with ScriptedServer(model) as server:
         source = str(tmp_path / "input")
-        yield ["learn", source, "--lag", "0", "--json", "--model", "openai/scripted", "--api-base", server.api_base]
+        model_options = ["--model", "openai/scripted", "--api-base", server.api_base]
+        records = ["--log", "events.log", "--results", "results.json"]
+        yield ["learn", source, "--lag", "0", "--json", *records, *model_options]
         model.may_continue.set()
 
 
@@ -119,7 +121,8 @@ def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(learn: list[str], tmp
     assert done.code == 0, done.err
     assert done.data["skills"]["added"] == TRACES
     assert files_with(ZEBRA, tmp_path) == set()
-    assert files_with("Answer the caller", tmp_path) >= {"skills.db", "printed.log"}
+    assert files_with("Answer the caller", tmp_path) >= {"skills.db", "printed.log", "results.json"}
+    assert "events.log" in files_with("SampleEnded", tmp_path)
 
 
 def test_without_these_options_the_word_is_there(learn: list[str], tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "clock_from_environment",
     "load_settings",
     "project_file",
+    "shown_setting",
     "user_file",
 ]
 
@@ -431,6 +432,22 @@ def load_settings(
             origins[each.name] = f"flag {_flag(each)}"
     found: dict[str, Any] = {**values, "origins": origins}  # each value was checked against its field
     return Settings(**found)
+
+
+def shown_setting(field: SettingField, settings: Settings) -> SettingValue:
+    """Return the value of a setting as it may be shown: without keys, and without passwords in locations.
+
+    Args:
+        field: The setting.
+        settings: The settings.
+    """
+    from ace.calls.secrets import HIDDEN, redact
+    from ace.skillbook.locations import shown_location
+
+    value: SettingValue = getattr(settings, field.name)
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if field.is_secret else redact(shown_location(value))
 
 
 def _take_file(

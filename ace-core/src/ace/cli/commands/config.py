@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ace.calls.secrets import HIDDEN, redact
 from ace.cli.console import print_json, print_table, print_text
 from ace.cli.options import JsonFlag
-from ace.cli.settings import FIELDS, SettingField, Settings, load_settings, project_file, user_file
-from ace.skillbook import shown_location
+from ace.cli.settings import FIELDS, load_settings, project_file, shown_setting, user_file
 
 __all__ = ["command"]
 
@@ -29,7 +27,7 @@ def command(*, as_json: JsonFlag = False) -> int:
         as_json: Print one JSON object.
     """
     settings = load_settings({})
-    shown = [(field, _shown(field, settings), settings.origins[field.name]) for field in FIELDS]
+    shown = [(field, shown_setting(field, settings), settings.origins[field.name]) for field in FIELDS]
     project = project_file(Path.cwd())
     if as_json:
         values = {
@@ -45,10 +43,3 @@ def command(*, as_json: JsonFlag = False) -> int:
     )
     print_text(f"\nuser file: {user_file(os.environ)}\nproject file: {project or 'none (ace.toml)'}")
     return 0
-
-
-def _shown(field: SettingField, settings: Settings) -> str | int | float | None:
-    value: str | int | float | None = getattr(settings, field.name)
-    if value is None or not isinstance(value, str):
-        return value
-    return HIDDEN if field.is_secret else redact(shown_location(value))

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from cyclopts import Parameter
 
-from ace.cli.errors import UsageError
+from ace.cli.errors import UsageError, check_output_file
 from ace.cli.inputs import GatheredTraces, InputProblem
 from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import Settings, SettingValue
@@ -75,6 +76,12 @@ class RunFlags:
     """The maximum number of turns of a recursive review. [default: 20]"""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
+    results: Path | None = None
+    """Write the configuration, the outcome of each epoch, the cost and the skillbook to this JSON file when the run has
+    ended."""
+    log: Path | None = None
+    """Append what happens to this file, one JSON object in each line. At 10 MB, it is renamed to NAME.1; three older
+    files are kept."""
     resume: Annotated[bool, Flag] = False
     """Resume the unfinished run over these inputs: retry failed inputs and process the remaining ones, without paying
     twice."""
@@ -108,6 +115,8 @@ class RunFlags:
             UsageError: Another option is out of range, or cannot be used.
         """
         check_from_one({"--limit": self.limit, "--max-iterations": self.max_iterations})
+        check_output_file("--results", self.results)
+        check_output_file("--log", self.log)
         if self.reflector == "recursive" and find_spec("pydantic_monty") is None:
             raise UsageError("--reflector recursive needs the sandbox: install the extra, ace-core[rr]")
         if self.reflector != "recursive" and self.max_iterations is not None:

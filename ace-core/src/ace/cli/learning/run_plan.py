@@ -6,16 +6,20 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_traces, readable_records
+from ace.cli.learning.event_log import EventLog, older_logs
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.progress import run_progress_shown
+from ace.cli.learning.results_file import epochs_of, write_results
 from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
 from ace.cli.settings import Settings
@@ -23,6 +27,7 @@ from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
+from ace.redaction import Redactor
 from ace.runners import RunInUseError, UnfinishedRun, give_up, unfinished_runs
 from ace.runners.once import new_inputs
 from ace.runners.run_record import is_in_use
@@ -45,6 +50,7 @@ class _Done:
     failed: Sequence[FailedSample] = ()
     further: Mapping[str, object] = field(default_factory=dict)
     problems: Sequence[InputProblem] = ()
+    results: Results = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +78,7 @@ class RunPlan:
             self._check_resumable(target)
         client = client_from_settings(self.settings)
         counts = RunCounts()
-        with warnings_shown(), self._gathered(target) as gathered, readable_records():
+        with warnings_shown(), self._gathered(target) as gathered, readable_records(), self._logged(client):
             inputs = self.command.inputs(gathered)
             if not inputs:
                 first = gathered.problems[0]
@@ -92,7 +98,21 @@ class RunPlan:
                 report = counts.report(
                     book, read=len(inputs), problems=[*gathered.problems, *done.problems], failed=done.failed
                 )
-        self._report(target, report, run, done)
+                about, outcome = self._about(target, run, done), {**report_as_json(report), **done.further}
+                if self.options.results is not None:
+                    write_results(
+                        self.options.results,
+                        about=about,
+                        settings=self.settings,
+                        options=self._other_options(),
+                        outcome=outcome,
+                        epochs=epochs_of(done.results, self.settings.epochs),
+                        book=book,
+                    )
+        if self.as_json:
+            print_json({**about, **outcome})
+        else:
+            self._print_report(target, report, done)
         return _ending(
             done.stopped_by,
             self._way_on(target, done.stopped_by),
@@ -136,7 +156,7 @@ class RunPlan:
         )
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         problems = self.command.problems(results[0]) if results else ()
-        return _Done(stopped_by, runner.failures, further, problems)
+        return _Done(stopped_by, runner.failures, further, problems, results[0] if results else ())
 
     def _learning_options(self, book: Skillbook, place: SkillbookPlace) -> LearningOptions:
         from ace.protocols.deduplication import DeduplicationConfig
@@ -157,20 +177,34 @@ class RunPlan:
             "failures_path": place.failures_file,
         }
 
-    def _report(self, target: SkillbookPlace, report: RunReport, run: _ChosenRun, done: _Done) -> None:
-        if self.as_json:
-            about = {
-                "command": self.command.name,
-                "skillbook": str(target),
-                "dry_run": self.options.dry_run,
-                "model": chosen_model(self.settings),
-                "place": place_of_model(self.settings),
-                "run": run.name,
-                "stopped_by": done.stopped_by,
-                "given_up": run.given_up,
-            }
-            print_json({**about, **report_as_json(report), **done.further})
-            return
+    def _about(self, target: SkillbookPlace, run: _ChosenRun, done: _Done) -> dict[str, object]:
+        """Return what `--json` and `--results` say about the run."""
+        return {
+            "command": self.command.name,
+            "skillbook": str(target),
+            "dry_run": self.options.dry_run,
+            "model": chosen_model(self.settings),
+            "place": place_of_model(self.settings),
+            "run": run.name,
+            "stopped_by": done.stopped_by,
+            "given_up": run.given_up,
+        }
+
+    def _other_options(self) -> dict[str, object]:
+        """Return the options of the run that are not settings, and its inputs."""
+        settings = self.options.flags()
+        given = {name: value for name, value in vars(self.options).items() if name not in settings}
+        paths = {name: None if given[name] is None else str(given[name]) for name in ("results", "log")}
+        return {"paths": list(self.paths), **given, **paths}
+
+    def _logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
+        """Write the events of the run to the log, if there is one."""
+        if self.options.log is None:
+            return nullcontext()
+        redactor = Redactor(known_secrets(client), allow=self.settings.allowed)
+        return observing(EventLog(self.options.log, redactor, ids_only=self.settings.provenance == "ids"))
+
+    def _print_report(self, target: SkillbookPlace, report: RunReport, done: _Done) -> None:
         title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
         print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
         for line in self.command.further_lines(done.further) if done.further else ():
@@ -225,9 +259,15 @@ class RunPlan:
             self.paths,
             limit=self.options.limit,
             shuffle=self.settings.shuffle,
-            left_out=skillbook.own_files(),
+            left_out=skillbook.own_files() | self._written_files(),
             max_bytes=self.settings.max_input_bytes,
         )
+
+    def _written_files(self) -> frozenset[Path]:
+        """Return the files of `--results` and `--log`, which are not traces even if they are in the folder of these."""
+        older = older_logs(self.options.log) if self.options.log is not None else []
+        written = [each for each in (self.options.results, self.options.log) if each is not None]
+        return frozenset(each.resolve() for each in (*written, *older))
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.settings.shuffle, **self.command.run_identity}
