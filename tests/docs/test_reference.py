@@ -15,7 +15,15 @@ INTERNAL = {"ace.gc_pause", "ace.lazy_plugins", "ace.registry"}
 PUBLIC_MODULES = ["ace"] + [
     module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if module.name not in INTERNAL
 ]
-INTEGRATIONS = ["ace_browser_use", "ace_claude_code", "ace_langchain", "ace_mcp", "ace_openclaw", "ace_otel"]
+INTEGRATIONS = [
+    "ace_browser_use",
+    "ace_claude_code",
+    "ace_langchain",
+    "ace_mcp",
+    "ace_openclaw",
+    "ace_opik",
+    "ace_otel",
+]
 
 
 def undocumented(module_name: str) -> list[str]:

@@ -18,6 +18,7 @@ from ace.calls.model_calls import (
     redactor_for,
     until_usable,
 )
+from ace.calls.secrets import is_secret_name
 
 __all__ = [
     "BLOCKING",
@@ -33,6 +34,7 @@ __all__ = [
     "current_answer_budget",
     "current_call_scope",
     "finished",
+    "is_secret_name",
     "note_model_call",
     "own_twin",
     "redactor_for",

@@ -26,6 +26,7 @@ from ace.plugins.specs import (
     CommandSpec,
     EmbedderSpec,
     ExecuteStepSpec,
+    ExtraStepsSpec,
     LLMClientSpec,
     ObserverSpec,
     RunnerSpec,
@@ -380,6 +381,13 @@ def _embedder_problems(plugin: LoadedPlugin, spec: EmbedderSpec, target: Any) ->
         yield from _lacks(target, ("embed",))
 
 
+def _extra_steps_problems(plugin: LoadedPlugin, spec: ExtraStepsSpec, target: Any) -> Iterator[str]:
+    yield from _not_callable(target)
+    yield from _does_not_take(target, "no arguments")
+    settings: dict[str, object] = dict.fromkeys(spec.options)
+    yield from _does_not_take(target, "its options", **settings)
+
+
 def _not_callable(target: object) -> Iterator[str]:
     if not callable(target):
         yield f"must be a class or a function, got a {type(target).__name__}"
@@ -414,4 +422,5 @@ _CHECKS: Mapping[type[Spec], Callable[[LoadedPlugin, Any, Any], Iterator[str]]] 
     ObserverSpec: _observer_problems,
     StoreSpec: _store_problems,
     EmbedderSpec: _embedder_problems,
+    ExtraStepsSpec: _extra_steps_problems,
 }

@@ -100,6 +100,7 @@ RESERVED: Final = {
     "langchain": "ace-langchain",
     "mcp": "ace-mcp",
     "openclaw": "ace-openclaw",
+    "opik": "ace-opik",
     "otel": "ace-otel",
 }
 """The names of integrations, each with the only distribution that may use it."""

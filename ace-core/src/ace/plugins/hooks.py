@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         CommandSpec,
         EmbedderSpec,
         ExecuteStepSpec,
+        ExtraStepsSpec,
         LLMClientSpec,
         ObserverSpec,
         RunnerSpec,
@@ -152,6 +153,18 @@ def ace_embedders() -> Iterable[EmbedderSpec]:
     return ()
 
 
+@_hookspec
+def ace_extra_steps() -> Iterable[ExtraStepsSpec]:
+    """Provide steps that `ACELiteLLM.from_model(..., acme=True, acme_depth=2)` appends to those that learn.
+
+    Example:
+        @hookimpl
+        def ace_extra_steps():
+            yield ExtraStepsSpec(name="acme", target="ace_acme.steps:extra_steps", options=("depth",))
+    """
+    return ()
+
+
 HOOKS: Final = {
     "execute_steps": "ExecuteStepSpec",
     "trace_converters": "TraceConverterSpec",
@@ -161,6 +174,7 @@ HOOKS: Final = {
     "observers": "ObserverSpec",
     "stores": "StoreSpec",
     "embedders": "EmbedderSpec",
+    "extra_steps": "ExtraStepsSpec",
 }
 """The kinds of things that a plugin can provide, each with its spec; the hook of `runners` is `ace_runners`."""
 

@@ -12,7 +12,15 @@ from ace.plugins.catalogue import loading_lock
 from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
 from ace.plugins.loading import PluginCode
-from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
+from ace.plugins.specs import (
+    EmbedderSpec,
+    ExtraStepsSpec,
+    LLMClientSpec,
+    ObserverSpec,
+    Spec,
+    StoreSpec,
+    TraceConverterSpec,
+)
 
 if TYPE_CHECKING:
     from ace.plugins.catalogue import CataloguedPlugin
@@ -164,12 +172,21 @@ def _register_observer(plugin: LoadedPlugin, spec: ObserverSpec) -> Callable[[],
     return lambda: unregister_observer(spec.name)
 
 
+def _register_extra_steps(plugin: LoadedPlugin, spec: ExtraStepsSpec) -> Callable[[], None]:
+    from ace.runners.extra_steps import ExtraSteps, register_extra_steps, unregister_extra_steps
+
+    create = _watched(plugin, spec, "creating the steps of")
+    register_extra_steps(spec.name, ExtraSteps(create, spec.options))
+    return lambda: unregister_extra_steps(spec.name)
+
+
 _REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]] = {
     TraceConverterSpec: _register_converter,
     LLMClientSpec: _register_client,
     StoreSpec: _register_store,
     EmbedderSpec: _register_embedder,
     ObserverSpec: _register_observer,
+    ExtraStepsSpec: _register_extra_steps,
 }
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "CommandSpec",
     "EmbedderSpec",
     "ExecuteStepSpec",
+    "ExtraStepsSpec",
     "LLMClientSpec",
     "ObserverOption",
     "ObserverSpec",
@@ -124,6 +125,22 @@ class TraceConverterSpec(Spec):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSpec(Spec):
     """A runner class. For a plugin with both steps but without a runner, one is composed from the steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraStepsSpec(Spec):
+    """Steps that `ACELiteLLM.from_model(model, acme=True, acme_depth=2)` appends to those that learn.
+
+    If the argument with the name of the plugin is true, the target is called with the arguments that begin with this
+    name and an underscore, without that prefix: `target(depth=2)`. It returns a list of steps.
+    """
+
+    options: tuple[str, ...] = ()
+    """The names of these arguments, without the prefix: `("depth",)`."""
+
+    def __post_init__(self) -> None:
+        Spec.__post_init__(self)
+        self._check_texts("options", self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

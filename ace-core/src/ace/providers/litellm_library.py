@@ -52,6 +52,8 @@ _IMPORT_SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     # Otherwise the import reads a .env file of the current folder into this process.
     "LITELLM_MODE": "PRODUCTION",
+    # litellm imports opik where it is installed, and that import starts sending error reports to its makers.
+    "OPIK_SENTRY_ENABLE": "false",
 }
 
 

@@ -59,12 +59,14 @@ def client_and_options(
     return client_from_model(model, **settings), {name: given[name] for name in given if name in own}
 
 
-def client_settings(model: str) -> frozenset[str] | None:
+def client_settings(model: object) -> frozenset[str] | None:
     """Return the names of the settings that the client of a model takes; None if only the client knows.
 
     Args:
-        model: A model string, as `client_from_model` takes it.
+        model: A model string, as `client_from_model` takes it; None is returned for anything else.
     """
+    if not isinstance(model, str):
+        return None
     found = find_model_prefix(model)
     if found is None:
         from ace.providers.litellm import LiteLLMClient

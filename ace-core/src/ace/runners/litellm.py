@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from ace.arguments import checked_arguments, instance_of
+from ace.arguments import checked_arguments, instance_of, sequence_of_steps
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, finished
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, SkillbookView
 from ace.protocols.llm import Usage
 from ace.runners.ace import ACE
-from ace.runners.clients import client_and_options
+from ace.runners.clients import client_and_options, client_settings
+from ace.runners.extra_steps import enabled_extra_steps, extra_step_arguments
 from ace.runners.failures import FailedSample
 from ace.runners.open_runs import summed_stats
 from ace.runners.run_options import RunOptions
@@ -154,10 +155,25 @@ class ACELiteLLM:
             model: A LiteLLM model string.
             max_tokens: The maximum length of an answer, in tokens.
             temperature: The sampling temperature.
-            **kwargs: The arguments of the class; all others go to the client, such as api_base.
+            **kwargs: The arguments of the class, and those that enable steps of plugins, such as opik=True; all others
+                go to the client, such as api_base.
+
+        Raises:
+            TypeError: An argument is unknown.
+            ImportError: What an argument enables is not installed.
         """
+        called = f"{cls.__name__}.from_model"
         own = {"environment", "agent", "reflector", "skill_manager", *LearningOptions.__annotations__}
-        client, options = client_and_options(cls, model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        known = own | (client_settings(model) or set())
+        of_plugins = extra_step_arguments(called, kwargs.keys() - known)
+        client, options = client_and_options(
+            cls, model, own | of_plugins, max_tokens=max_tokens, temperature=temperature, **kwargs
+        )
+        steps = enabled_extra_steps(called, {name: options.pop(name) for name in of_plugins & options.keys()})
+        if steps:
+            before = options.get("extra_steps") or ()
+            sequence_of_steps("extra_steps", before)
+            options["extra_steps"] = [*before, *steps]
         return cls(client, **options)
 
     @property

@@ -1,0 +1,28 @@
+"""ACE in Opik: a trace of each sample, of each recursive reflection and of each LiteLLM call.
+
+Nothing is sent before a step is created, the callback is registered, or `ACELiteLLM.from_model(..., opik=True)` is
+called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ace_opik.connection import flush
+    from ace_opik.litellm_calls import register_opik_litellm_callback
+    from ace_opik.steps import OpikStep, RROpikStep
+
+__all__ = ["OpikStep", "RROpikStep", "flush", "register_opik_litellm_callback"]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "OpikStep": "steps",
+        "RROpikStep": "steps",
+        "flush": "connection",
+        "register_opik_litellm_callback": "litellm_calls",
+    },
+)
