@@ -30,7 +30,7 @@ from .context import SampleResult, StepContext, record_failure
 from .errors import log_problem
 from .in_flight import InFlight
 from .interrupts import uninterrupted
-from .lane import Lane, LaneSteps, Sequencer, WaitingSample
+from .lane import Lane, LaneSteps, Sequencer
 from .limiter import AnyWork, LoopWork, limiter_for
 from .segment import Position, Segment
 from .step import PlannedStep
@@ -386,4 +386,4 @@ class LaneStage(Generic[C]):
             work = LoopWork(partial(job.perform_async, run_async), job.context, job.refuse)
         else:
             work = partial(job.perform, partial(self._steps.run, turns, job.index))
-        turns.arrive(job.index, work, WaitingSample(job.ctx, job.context))
+        turns.arrive(job.index, work, job.ctx, job.context)

@@ -23,6 +23,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 from weakref import WeakValueDictionary
 
@@ -130,12 +131,13 @@ class Turns:
         self._lock = threading.RLock()
         self._next = 0
         self._arrived: dict[int, AnyWork | None] = {}
-        # For the two below; never held while the lane's work is done, so a step may ask who waits with a lock held.
-        self._queue_lock = threading.Lock()
-        self._waiting: dict[int, WaitingSample] = {}
-        self._watchers: list[Callable[[], None]] = []
+        # Read without a lock, so a step may ask who waits with a lock of its own held. A sample is added before the
+        # watchers are read, so one who begins to watch and then asks who waits misses none.
+        self._waiting: dict[int, tuple[StepContext, contextvars.Context]] = {}
+        self._watchers: tuple[Callable[[], None], ...] = ()
+        self._watchers_lock = threading.Lock()
 
-    def arrive(self, index: int, work: AnyWork, sample: WaitingSample) -> None:
+    def arrive(self, index: int, work: AnyWork, ctx: StepContext, variables: contextvars.Context) -> None:
         """Do `work` in the lane when all samples before `index` have arrived or were skipped.
 
         A sample that was skipped and arrives anyway (Ctrl-C may come between the two) enters at once.
@@ -143,10 +145,10 @@ class Turns:
         Args:
             index: The number of the sample.
             work: Its work, which has to call `entered` first.
-            sample: What the steps in the lane are offered until then.
+            ctx: Its context, which the steps in the lane are offered until then.
+            variables: Its context variables.
         """
-        with self._queue_lock:
-            self._waiting[index] = sample
+        self._waiting[index] = ctx, variables
         with self._lock:
             if index > self._next:
                 self._arrived[index] = work
@@ -155,32 +157,30 @@ class Turns:
                     self._next += 1
                 self._lane.submit(work)
                 self._advance()
-        with self._queue_lock:
-            watchers = self._watchers.copy()
-        for arrived in watchers:
+        for arrived in self._watchers:
             arrived()
 
     def entered(self, index: int) -> None:
         """Note that a sample does not wait any more: it has entered the lane, or never will."""
-        with self._queue_lock:
-            self._waiting.pop(index, None)
+        self._waiting.pop(index, None)
 
     def waiting(self, most: int) -> list[WaitingSample]:
         """Return the samples that wait now; see `LaneQueue`."""
-        with self._queue_lock:
-            first = [self._waiting[index] for index in nsmallest(most, self._waiting)]
-        return [WaitingSample(sample.context, sample.variables.copy()) for sample in first]
+        first = nsmallest(most, list(self._waiting.items()), key=itemgetter(0))
+        return [WaitingSample(ctx, variables.copy()) for _, (ctx, variables) in first]
 
     @contextmanager
     def watched(self, arrived: Callable[[], None]) -> Iterator[None]:
         """Call a function whenever another sample begins to wait; see `LaneQueue`."""
-        with self._queue_lock:
-            self._watchers.append(arrived)
+        with self._watchers_lock:
+            self._watchers += (arrived,)
         try:
             yield
         finally:
-            with self._queue_lock:
-                self._watchers.remove(arrived)
+            with self._watchers_lock:
+                watchers = list(self._watchers)
+                watchers.remove(arrived)
+                self._watchers = tuple(watchers)
 
     def skip(self, index: int) -> None:
         """Let the samples behind `index` pass. It has no effect if `index` has already arrived."""
@@ -403,7 +403,7 @@ class LaneSegment(Generic[C]):
 
         with uninterrupted:
             entering = LoopWork(work_async, context, refuse) if self._steps.is_async else work
-            turns.arrive(index, entering, WaitingSample(ctx, context))
+            turns.arrive(index, entering, ctx, context)
         return context
 
     def pass_through(self, ctx: C, position: Position, run: RunInLane, index: int) -> C:
