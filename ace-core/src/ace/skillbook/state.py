@@ -119,6 +119,7 @@ class BookState:
 
     __slots__ = (
         "_active",
+        "_changes",
         "_unordered",
         "active_count",
         "decisions",
@@ -148,7 +149,8 @@ class BookState:
         """How often skills were restored in the middle; cached orders are invalid afterwards."""
         self._unordered = False
         self._active: _ActiveSkills | None = None
-        """Created on first use, and then kept up to date."""
+        """Created on first use. Later changes are noted, and applied to it when it is used again."""
+        self._changes: list[tuple[Skill | None, Skill | None, int]] = []
 
     def put(self, skill: Skill, position: int | None = None) -> None:
         """Add a skill at the end, or replace the one with the same id in its position.
@@ -179,7 +181,7 @@ class BookState:
         self.active_count += skill.status == ACTIVE
         self.skills[skill.id] = skill
         if self._active is not None:
-            self._active.change(before, skill, self.positions[skill.id])
+            self._note(before, skill, self.positions[skill.id])
         if self.watch is not None:
             self.watch(before, skill)
 
@@ -188,7 +190,7 @@ class BookState:
         before = self.skills[skill_id]
         skill = self.skills[skill_id] = before.replace(embedding=vector)
         if self._active is not None:
-            self._active.change(before, skill, self.positions[skill_id])
+            self._note(before, skill, self.positions[skill_id])
 
     def fill(self, skills: list[Skill], positions: Sequence[int]) -> None:
         """Put all skills, with distinct ids, into this book, which is empty and has no watcher.
@@ -213,7 +215,7 @@ class BookState:
         """Remove an existing skill."""
         skill = self.skills.pop(skill_id)
         if self._active is not None:
-            self._active.change(skill, None, self.positions[skill_id])
+            self._note(skill, None, self.positions[skill_id])
         self.active_count -= skill.status == ACTIVE
         members = self.sections[skill.section]
         del members[skill_id]
@@ -262,9 +264,19 @@ class BookState:
         if self._active is None:
             active = [skill for skill in self.ordered_skills().values() if skill.status == ACTIVE]
             self._active = _ActiveSkills(active, [self.positions[skill.id] for skill in active])
-        elif self._unordered:
+        else:
             self.restore_order()
+            for before, after, position in self._changes:
+                self._active.change(before, after, position)
+        self._changes.clear()
         return self._active
+
+    def _note(self, before: Skill | None, after: Skill | None, position: int) -> None:
+        """Note a change for `_kept`. With more changes than skills, it is quicker to look at all skills again."""
+        self._changes.append((before, after, position))
+        if len(self._changes) > len(self.skills):
+            self._active = None
+            self._changes.clear()
 
     def ordered_skills(self) -> dict[str, Skill]:
         """Return the skills by id, in the order of the book."""
