@@ -269,6 +269,24 @@ def test_a_server_that_has_spent_its_budget_calls_no_model(tmp_path: Path) -> No
         assert len(model.requests) == 1
 
 
+def test_learning_that_spends_the_budget_says_so(tmp_path: Path) -> None:
+    """The first answer costs more than the budget, so no sample gets further than its answer."""
+    samples = [{"question": f"What about {word}? LESSON {word}"} for word in ("tides", "kelp", "surf")]
+    with ScriptedServer(priced) as model:
+        world = World(tmp_path, model)
+
+        async def converse() -> None:
+            async with world.connect("stdio", max_cost=0.0001, default_model="openai/gpt-4o-mini") as client:
+                given = {"session_id": "s", "samples": samples}
+                code, message, details = error_of(await client.call_tool("ace.learn.sample", given))
+                assert (code, "--max-cost" in message) == ("PROVIDER_ERROR", True), message
+                assert [each["index"] for each in details["failures"]] == [0, 1, 2]
+                assert all("--max-cost" in each["what"] for each in details["failures"])
+
+        anyio.run(converse)
+        assert {each.role for each in model.requests} == {"agent"}
+
+
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 def test_a_model_that_cannot_be_used_is_a_provider_error_without_the_key(tmp_path: Path, transport: str) -> None:
     key = "sk-scripted-0123456789"

@@ -12,6 +12,7 @@ import pytest
 from ace import LiteLLMClient
 from ace.outputs import AgentOutput
 from ace.protocols import Usage
+from ace.protocols.observers import ModelCalled, emit
 from ace.runners import Answer
 from ace_mcp import MCPServerConfig, MCPToolError, SessionRegistry
 from ace_mcp.models import SessionConfig
@@ -111,6 +112,27 @@ def test_a_session_keeps_the_model_that_it_began_with(tmp_path: Path) -> None:
         with pytest.raises(MCPToolError, match="was opened with another session_config") as refused:
             use(sessions, "s", other)
         assert refused.value.output.code == "ACE_MCP_VALIDATION_ERROR"
+    assert sessions.shut_down(seconds=0)
+
+
+def test_only_new_calls_of_the_sessions_count_towards_the_budget(tmp_path: Path) -> None:
+    sessions = registry(tmp_path, Clock(), max_cost=1.0)
+
+    def spend(cost: float | None, *, recorded: bool = False) -> None:
+        emit(ModelCalled("", "", "openai/scripted", "", 1, 1, cost, 0.1, recorded))
+
+    with sessions.using("s", Stop()):
+        spend(0.25)
+        spend(0.5, recorded=True)
+        spend(None)
+    spend(0.5)  # by another part of the process
+    assert sessions.budget_left == 0.75
+    sessions.check_budget()
+    with sessions.using("s", Stop()):
+        spend(2.0)
+    assert sessions.budget_left == 0.0
+    with pytest.raises(MCPToolError, match=r"have cost 2\.2500 US dollars"):
+        sessions.check_budget()
     assert sessions.shut_down(seconds=0)
 
 

@@ -24,6 +24,8 @@ Progress = Callable[[int, int], None]
 """Called with the number of finished samples and the total, on any thread."""
 
 _LONGEST_FAILURE = 500
+_BUDGET_SPENT = "max_cost"
+"""The reason with which the run stops itself."""
 _ENVIRONMENT = SimpleEnvironment()
 
 
@@ -89,11 +91,12 @@ class LearningRun:
 
     @property
     def failures(self) -> list[SampleFailure]:
-        """The samples that failed."""
+        """The samples that failed, and those for which the budget did not suffice."""
         return [
             SampleFailure(index=place % self._size, what=self._text(result.error))
             for place, result in enumerate(self._results)
-            if result.error is not None and not isinstance(result.error, PipelineCancelled)
+            if result.error is not None
+            and (not isinstance(result.error, PipelineCancelled) or self._stop.reason == _BUDGET_SPENT)
         ]
 
     @property
@@ -150,6 +153,13 @@ class LearningRun:
             )
         if reason in ("cancelled", "shutdown"):
             raise MCPToolError(ErrorCode.TIMEOUT, f"learning was stopped ({reason}); {learned}", **kept)
+        if reason == _BUDGET_SPENT and not self.processed:
+            raise MCPToolError(
+                ErrorCode.PROVIDER_ERROR,
+                "the model calls have cost as much as is allowed, and nothing was learned; start the server with a "
+                "higher --max-cost",
+                **kept,
+            )
         errors = [each.error for each in self._results if each.error is not None]
         if not errors or self.processed:
             return
@@ -167,6 +177,8 @@ class LearningRun:
                 raise MCPToolError(ErrorCode.PROVIDER_ERROR, f"nothing was learned: {self._text(failed)}", **kept)
 
     def _text(self, error: BaseException | None) -> str:
+        if isinstance(error, PipelineCancelled):
+            return "the model calls have cost as much as is allowed (--max-cost)"
         said = self._session.explain(error) if isinstance(error, LLMCallError) else str(error)
         return redact(said or type(error).__name__)[:_LONGEST_FAILURE]
 
