@@ -66,6 +66,8 @@ class SessionRunOptions(TypedDict, total=False):
     """Whether the first failed turn stops the run."""
     shuffle: int | None
     """A seed for a random order of the turns; by default they are learned from in the order of the sessions."""
+    reflection_window: int
+    """How many of the most recent reflections of this run the reflector receives; 0 by default."""
     max_consecutive_failures: int
     """The number of consecutive turns without a reachable model after which the run stops; 5 by default."""
 
@@ -210,8 +212,8 @@ class OpenClaw(ACERunner):
             sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or `StoredSession`
                 objects; by default everything in the folder of OpenClaw.
             **options: Those of every run that are valid for one that is always resumed: workers, max_in_flight,
-                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, shuffle, max_consecutive_failures;
-                see `SessionRunOptions`.
+                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, shuffle, reflection_window,
+                max_consecutive_failures; see `SessionRunOptions`.
 
         Returns:
             The results of the new turns. `report.problems` lists what could not be read or learned.

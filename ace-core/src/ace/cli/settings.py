@@ -209,6 +209,14 @@ FIELDS: Final[Sequence[SettingField]] = (
         name="epochs", kind=int, help="The number of passes over the inputs.", default=1, least=1, most=10_000
     ),
     SettingField(name="shuffle", kind=int, help="A random seed, with which the inputs are shuffled in each epoch."),
+    SettingField(
+        name="reflection_window",
+        kind=int,
+        help="How many of the most recent reflections the agent and the reflector are shown.",
+        default=0,
+        least=0,
+        most=1000,
+    ),
     SettingField(name="workers", kind=int, help="The number of inputs to process concurrently.", least=1, most=1000),
     SettingField(
         name="reflections_per_call",
@@ -372,6 +380,8 @@ class Settings:
     """The number of passes over the inputs."""
     shuffle: int | None
     """The seed with which the inputs are shuffled in each epoch; None keeps their order."""
+    reflection_window: int
+    """How many of the most recent reflections the agent and the reflector are shown."""
     workers: int | None
     """The number of inputs to process concurrently; None is the default of the runner."""
     lag: int | None

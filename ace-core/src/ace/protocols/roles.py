@@ -72,7 +72,8 @@ class AgentLike(Protocol):
             context: Additional information for the answer; may be empty.
             skillbook: The skills to use.
             reflection: A reflection on an earlier attempt at the same question.
-            **kwargs: Further arguments that a step passes, such as `sample`.
+            **kwargs: Further arguments that a step passes, such as `sample`; in a run with a `reflection_window` also
+                `recent_reflections`, texts with the newest one last.
         """
         ...
 
@@ -116,7 +117,8 @@ class ReflectorLike(Protocol):
             skillbook: The skills that the agent had.
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if any.
-            **kwargs: Further arguments that a step passes; `trace` is the whole trace, of any type.
+            **kwargs: Further arguments that a step passes; `trace` is the whole trace, of any type. In a run with a
+                `reflection_window`, `recent_reflections` are texts with the newest one last.
         """
         ...
 

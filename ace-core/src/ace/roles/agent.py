@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -13,7 +14,12 @@ from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import extract_cited_skill_ids, format_optional
-from ace.roles.prompts import AGENT_PROMPT, PromptTemplate, skills_for_prompt
+from ace.roles.prompts import (
+    AGENT_PROMPT,
+    PromptTemplate,
+    recent_reflections_section,
+    skills_for_prompt,
+)
 from ace.roles.role_answers import checked_client, usable_answer
 
 __all__ = ["Agent"]
@@ -64,6 +70,8 @@ class Agent:
         context: str | None,
         skillbook: SkillbookReader,
         reflection: str | None = None,
+        *,
+        recent_reflections: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> AgentOutput:
         """Answer one question.
@@ -73,6 +81,8 @@ class Agent:
             context: Additional information for the answer.
             skillbook: The skills to use.
             reflection: A reflection on an earlier attempt at the same question.
+            recent_reflections: The most recent reflections on other questions, the newest one last; None if the run
+                has no `reflection_window`. `SmallModelAgent` does not show them.
             **kwargs: Further fields of the context of a step; they are not sent to the model.
 
         Returns:
@@ -82,7 +92,7 @@ class Agent:
             UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
             LLMCallError: The model could not be reached.
         """
-        return finished(self._generate(BLOCKING, question, context, skillbook, reflection))
+        return finished(self._generate(BLOCKING, question, context, skillbook, reflection, recent_reflections))
 
     async def agenerate(
         self,
@@ -90,6 +100,8 @@ class Agent:
         context: str | None,
         skillbook: SkillbookReader,
         reflection: str | None = None,
+        *,
+        recent_reflections: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> AgentOutput:
         """Answer one question without blocking the event loop; otherwise like `generate`.
@@ -101,13 +113,15 @@ class Agent:
             context: Additional information for the answer.
             skillbook: The skills to use.
             reflection: A reflection on an earlier attempt at the same question.
+            recent_reflections: The most recent reflections on other questions, the newest one last; None if the run
+                has no `reflection_window`. `SmallModelAgent` does not show them.
             **kwargs: Further fields of the context of a step; they are not sent to the model.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
             LLMCallError: The model could not be reached.
         """
-        return await self._generate(ON_LOOP, question, context, skillbook, reflection)
+        return await self._generate(ON_LOOP, question, context, skillbook, reflection, recent_reflections)
 
     async def _generate(
         self,
@@ -116,8 +130,9 @@ class Agent:
         context: str | None,
         skillbook: SkillbookReader,
         reflection: str | None,
+        recent: Sequence[str] | None,
     ) -> AgentOutput:
-        prompt = self._prompt(question, context or "", skillbook, reflection or "")
+        prompt = self._prompt(question, context or "", skillbook, reflection or "", recent)
         empty: list[AgentOutput] = []
 
         def problem_with(output: AgentOutput) -> str | None:
@@ -146,14 +161,17 @@ class Agent:
     def _answer_type(self, question: str) -> type[AgentOutput]:
         return self.answer_type
 
-    def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
+    def _prompt(
+        self, question: str, context: str, skillbook: SkillbookReader, reflection: str, recent: Sequence[str] | None
+    ) -> str:
         values = {
             "question": question,
             "context": format_optional(context),
             "reflection": format_optional(reflection),
             "current_date": today(),
         }
-        return self._template.lay_out(values, skills_for_prompt(skillbook, question))
+        skills = skills_for_prompt(skillbook, question, beside_recent=recent is not None)
+        return self._template.lay_out(values, skills, recent=recent_reflections_section(recent or ()))
 
 
 def today() -> str:

@@ -12,7 +12,7 @@ from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import format_optional, make_skillbook_excerpt
-from ace.roles.prompts import REFLECTOR_PROMPT, Fence, PromptTemplate
+from ace.roles.prompts import REFLECTOR_PROMPT, Fence, PromptTemplate, recent_reflections_section
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.roles.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.roles.trace_reading.rendering import fit
@@ -27,6 +27,7 @@ _BYTES_PER_TOKEN = 3
 _TOKENS_FOR_UNKNOWN_MODEL = 32_000
 _MOST_TOKENS = 200_000
 _SHARE_OF_INPUT = 0.6
+_SHARE_FOR_RECENT = 0.25
 
 
 class Execution(NamedTuple):
@@ -38,6 +39,7 @@ class Execution(NamedTuple):
     feedback: str
     trace: object
     cases: Sequence[SkillCase] | None
+    recent: Sequence[str] = ()
 
 
 class _Record(NamedTuple):
@@ -101,6 +103,7 @@ class Reflector:
         feedback: str | None = None,
         *,
         cases: Sequence[SkillCase] | None = None,
+        recent_reflections: Sequence[str] = (),
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution.
@@ -112,13 +115,16 @@ class Reflector:
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
+            recent_reflections: The most recent reflections on other executions, the newest one last;
+                `SmallModelReflector` does not show them.
             **kwargs: `trace` is the whole trace, of any type; others are not sent to the model.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        told = Execution(question, agent_output, ground_truth or "", feedback or "", kwargs.get("trace"), cases)
+        trace = kwargs.get("trace")
+        told = Execution(question, agent_output, ground_truth or "", feedback or "", trace, cases, recent_reflections)
         return finished(self._reflected(BLOCKING, told, skillbook))
 
     async def areflect(
@@ -130,6 +136,7 @@ class Reflector:
         feedback: str | None = None,
         *,
         cases: Sequence[SkillCase] | None = None,
+        recent_reflections: Sequence[str] = (),
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution without blocking the event loop; otherwise like `reflect`.
@@ -143,13 +150,16 @@ class Reflector:
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
+            recent_reflections: The most recent reflections on other executions, the newest one last;
+                `SmallModelReflector` does not show them.
             **kwargs: `trace` is the whole trace, of any type; others are not sent to the model.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        told = Execution(question, agent_output, ground_truth or "", feedback or "", kwargs.get("trace"), cases)
+        trace = kwargs.get("trace")
+        told = Execution(question, agent_output, ground_truth or "", feedback or "", trace, cases, recent_reflections)
         return await self._reflected(ON_LOOP, told, skillbook)
 
     async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
@@ -162,10 +172,12 @@ class Reflector:
             "feedback": told.feedback,
         }
         # Reading a large trace would block an event loop for too long.
-        record = await calling.function(lambda: self._record(fields, read_trace(told.trace)))
+        recent = recent_reflections_section(told.recent, int(self._most_bytes() * _SHARE_FOR_RECENT))
+        most_bytes = self._most_bytes() - len(recent.encode("utf-8", "backslashreplace"))
+        record = await calling.function(lambda: self._record(fields, read_trace(told.trace), most_bytes))
         excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
-        prompt = self._template.lay_out(values, PromptParts("", "", ""))
+        prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
         reflection = await self._ask(calling, prompt, output.skill_ids)
         if not record.cut_characters:
             return reflection
@@ -176,18 +188,18 @@ class Reflector:
             calling, self.llm, prompt, ReflectorOutput, _problem, role="Reflector", max_retries=self.max_retries
         )
 
-    def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:
+    def _record(self, fields: Mapping[str, str], trace: StandardTrace, most_bytes: int) -> _Record:
         """Shorten the fields that the template shows, and the parts of the trace that are not among them."""
         redactor = redactor_for(self.llm)
         shown = {name: redactor.redact(text) for name, text in fields.items() if name in self._template.placeholders}
         if "trace" not in self._template.placeholders:
-            fitted = fit(list(shown.values()), self._most_bytes())
+            fitted = fit(list(shown.values()), most_bytes)
             return _Record(dict(zip(shown, fitted.texts, strict=True)), fitted.cut_characters)
         known = [name for name in shown if (trace.get(name) or "") == fields[name]]
         sections = [
             section._replace(text=redactor.redact(section.text)) for section in sections_of(trace, without=known)
         ]
-        fitted = fit([*shown.values(), sections_as_text(sections)], self._most_bytes())
+        fitted = fit([*shown.values(), sections_as_text(sections)], most_bytes)
         room = len(fitted.texts[-1].encode())
         text, cut_of_trace = fitted_sections(sections, room)
         values = {**dict(zip(shown, fitted.texts, strict=False)), "trace": text}

@@ -191,8 +191,9 @@ class SmallModelAgent(Agent):
         context: str | None,
         skillbook: SkillbookReader,
         reflection: str | None,
+        recent: Sequence[str] | None,
     ) -> AgentOutput:
-        output = await super()._generate(calling, question, context, skillbook, reflection)
+        output = await super()._generate(calling, question, context, skillbook, reflection, recent)
         answer = output.final_answer.strip()
         if not _EXAMPLE_END.search(answer):
             return output
@@ -203,7 +204,10 @@ class SmallModelAgent(Agent):
         calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
         return _CalculatedAnswer if calculates and self.answer_type is _AnswerOnly else self.answer_type
 
-    def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
+    def _prompt(
+        self, question: str, context: str, skillbook: SkillbookReader, reflection: str, recent: Sequence[str] | None
+    ) -> str:
+        # Recent reflections are not shown: they would take more than the whole prompt may.
         speaks_of_time = _RELATIVE_TIME.search(question) or _RELATIVE_TIME.search(context)
         return self._template.fill_needed(
             {

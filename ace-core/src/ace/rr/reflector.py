@@ -16,6 +16,7 @@ from ace.pipeline import Pipeline, SubRunner
 from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import make_skillbook_excerpt
+from ace.roles.prompts import recent_reflections_section
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
@@ -116,9 +117,10 @@ class RRStep(SubRunner[RRIterationContext]):
             skillbook: The skills that the agent had.
             ground_truth: The correct answer, if known.
             feedback: The judgement of an environment, if there is one.
-            **kwargs: `trace` is the whole trace, of any type; everything else is ignored. A list of dicts that are
-                traces, or a dict with nothing but `items` or `traces`, is a batch: the model explores all of them
-                together. If that fails, each half is explored separately, so that one broken trace affects no other.
+            **kwargs: `trace` is the whole trace, of any type; `recent_reflections` are the most recent reflections on
+                other traces, the newest one last; everything else is ignored. A list of dicts that are traces, or
+                a dict with nothing but `items` or `traces`, is a batch: the model explores all of them together. If
+                that fails, each half is explored separately, so that one broken trace affects no other.
 
         Returns:
             The reflection. `raw["rr_trace"]` records its turns. For a batch, it also has `failed_items`, the failed
@@ -146,7 +148,8 @@ class RRStep(SubRunner[RRIterationContext]):
             read = read_trace(kwargs.get("trace"))
             trace = redactor.redact_value(_session_trace(told, agent_output.reasoning, read))
             excerpt = redactor.redact(make_skillbook_excerpt(skillbook, agent_output.skill_ids))
-            return self._explored(trace, None, skills, excerpt)
+            recent = recent_reflections_section(kwargs.get("recent_reflections") or ())
+            return self._explored(trace, None, skills, excerpt, recent)
 
     def _explored_together(self, items: Mapping[str, object], skills: str) -> ReflectorOutput:
         """Reflect on several traces. One that cannot be read is omitted."""
@@ -197,7 +200,12 @@ class RRStep(SubRunner[RRIterationContext]):
         return _joined(found)
 
     def _explored(
-        self, trace: Mapping[str, Any], batch: Mapping[str, Mapping[str, Any]] | None, skills: str, excerpt: str
+        self,
+        trace: Mapping[str, Any],
+        batch: Mapping[str, Mapping[str, Any]] | None,
+        skills: str,
+        excerpt: str,
+        recent: str = "",
     ) -> ReflectorOutput:
         config = self.config
         budget = CallBudget(config.max_llm_calls, max_tokens=config.max_tokens, max_cost=config.max_cost)
@@ -209,7 +217,13 @@ class RRStep(SubRunner[RRIterationContext]):
         )
         with _sandbox(trace, batch, skills, config, self._functions(sub_agent)) as sandbox:
             reflection: ReflectorOutput = self.run_loop(
-                trace=trace, batch=batch, excerpt=excerpt, sandbox=sandbox, sub_agent=sub_agent, budget=budget
+                trace=trace,
+                batch=batch,
+                excerpt=excerpt,
+                recent=recent,
+                sandbox=sandbox,
+                sub_agent=sub_agent,
+                budget=budget,
             )
         learnings = [
             learning.model_copy(update={"trace_ids": named_items(learning.evidence, batch or ()) or list(batch or ())})
@@ -249,6 +263,7 @@ class RRStep(SubRunner[RRIterationContext]):
         system, user = first_prompt(
             self._template, kwargs["trace"], kwargs["batch"], self.config, skillbook_excerpt=kwargs["excerpt"]
         )
+        user = "\n\n".join(filter(None, (kwargs["recent"], user)))
         is_last = self._leaves_one_turn(budget)
         first = message_to_model(user, 1, self.config, is_last=is_last)
         head = (first,) if not system else ({"role": "system", "content": system}, first)

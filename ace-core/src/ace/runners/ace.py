@@ -143,8 +143,8 @@ class ACE(ACERunner):
             samples: The samples; a sequence if there are several epochs.
             epochs: The number of passes over the samples.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
-                on_sample_end, cancel_token, run_id, resume, once, shuffle, max_cost, fail_fast,
-                max_consecutive_failures.
+                on_sample_end, cancel_token, run_id, resume, once, shuffle, reflection_window, max_cost,
+                fail_fast, max_consecutive_failures.
 
         Returns:
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.

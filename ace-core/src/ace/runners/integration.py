@@ -146,8 +146,8 @@ class IntegrationRunner(ACERunner):
             tasks: What the execute step takes, such as texts or samples; a sequence if there are several epochs.
             epochs: The number of passes over the tasks.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
-                on_sample_end, cancel_token, run_id, resume, once, shuffle, max_cost, fail_fast,
-                max_consecutive_failures.
+                on_sample_end, cancel_token, run_id, resume, once, shuffle, reflection_window, max_cost,
+                fail_fast, max_consecutive_failures.
 
         Returns:
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.

@@ -85,6 +85,11 @@ class RunOptions(TypedDict, total=False):
     """A seed for random orders: every epoch takes the inputs in an order of its own, which is the same on every machine
     and when the run is resumed. It requires the inputs as a sequence; positions count in the shuffled order, which is
     also that of the results."""
+    reflection_window: int
+    """How many of the most recent reflections of this run the agent and the reflector receive, the newest one last; 0
+    by default. They are part of the task, after everything that a provider can cache, take at most 1,500 tokens, and
+    cost no further calls. After a resume they are the same ones with `max_in_flight=1`. Roles for small models receive
+    none, and neither do agents outside this program or a recursive reflection on several traces."""
     max_consecutive_failures: int
     """The run stops after this many samples in a row whose model could not be reached; 5 by default. It always stops
     when the server rejects the key. A stopped run can be resumed."""
@@ -122,6 +127,7 @@ class RunSettings:
     fail_fast: bool = False
     once: bool = False
     shuffle: int | None = None
+    reflection_window: int = 0
     max_consecutive_failures: int = 5
     forget_answers: bool = False
 
@@ -155,6 +161,7 @@ class RunSettings:
         self._check_in_flight()
         if self.shuffle is not None:
             instance_of("shuffle", self.shuffle, int)
+        whole_number("reflection_window", self.reflection_window, least=0, of="reflections")
         if self.cancel_token is not None:
             instance_of("cancel_token", self.cancel_token, CancellationToken)
         for name in ("on_sample_done", "on_sample_end"):

@@ -19,6 +19,8 @@ Invariants:
 - The outcome of a sample is recorded durably before the next sample enters the lane and before `on_sample_end` is
   called, so after a kill it is known for each sample whether it was learned.
 - A skipped sample (learned by an earlier call or another run) never reaches the engine; its result is added afterwards.
+- A reflection is among the recent ones before the next sample enters the lane, and its text is recorded before its
+  sample is committed, so a resumed run has the same ones.
 - Callbacks of the caller are called one at a time. Errors that they raise are logged and do not end the run.
 - Recorded answers that are not to be kept are deleted before the run is noted as complete. If the process is killed in
   between, the run can be resumed, which deletes them; after the note, nothing would.
@@ -40,6 +42,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ace.calls.calling import ON_LOOP, Calling
 from ace.calls.model_calls import CallScope, call_scope
+from ace.calls.secrets import known_secrets
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.pipeline.in_flight import InPlace
 from ace.pipeline.segment import may_block_loop
@@ -53,6 +56,7 @@ from ace.runners.sample_ends import SampleEnds, keeps_ids_only
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
+from ace.steps.recent_reflections import RecentReflections
 from ace.steps.tail import EndOfRun
 
 if TYPE_CHECKING:
@@ -142,6 +146,11 @@ class RunSession:
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
+        self._recent: RecentReflections | None = None
+        if options.reflection_window:
+            store = None if self._record is None else self._record.store
+            redactor = Redactor(known_secrets(), allow=self._ends.allow)
+            self._recent = RecentReflections(options.reflection_window, store, redactor)
         self._in_flight: dict[int, SampleInFlight] = {}  # by position; see the invariants
         self._begun = 0  # samples that were drawn and have not ended
         self._all_ended = threading.Condition()
@@ -289,6 +298,8 @@ class RunSession:
                 ctx = contexts.build(item, index)
                 sample = contexts.sample(ctx, index, self._content_note(item))
                 if self._ends.is_over(sample) or (is_known and not sample.already_learned):
+                    if self._recent is not None:
+                        self._recent.restore(sample.key, sample.attempt)
                     sample = replace(sample, already_learned=True)
                     skipped[index - 1] = self._skipped(contexts.noted(ctx, sample), sample)
                     continue
@@ -298,6 +309,8 @@ class RunSession:
             sample = contexts.sample(ctx, index, self._content_note(item)) if sample is None else sample
             self._is_end_due = True
             ctx = contexts.noted(ctx, sample)
+            if self._recent is not None:
+                ctx = ctx.replace(metadata={**ctx.metadata, "recent_reflections": self._recent})
             check_context(ctx, self._pipeline, self._runner, index)
             self._last_index = sample.global_index
             drawn.append(sample)
@@ -346,12 +359,22 @@ class RunSession:
         with self._all_ended:
             sample = self._in_flight.pop(result.index)
         try:
+            self._note_reflection(sample, result)
             self._ends.ended(sample, result)
             self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         finally:
             with self._all_ended:
                 self._begun -= 1
                 self._all_ended.notify_all()
+
+    def _note_reflection(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
+        """Tell later samples about the reflection on one that was learned."""
+        if self._recent is None or result.output is None:
+            return
+        if sample.already_learned:
+            self._recent.restore(sample.key, sample.attempt)
+        elif result.output.reflection is not None:
+            self._recent.add(result.output.reflection)
 
     def _tell_caller(self, name: str, callback: OnSample | None, result: SampleResult[ACEStepContext]) -> None:
         if callback is not None:

@@ -10,6 +10,7 @@ from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
 from ace.protocols.roles import ShowsSkills
 from ace.steps.context_access import is_learned, model_calls_for, needed
+from ace.steps.recent_reflections import recent_reflections_for
 
 if TYPE_CHECKING:
     from ace.protocols.roles import AgentLike, Retrieval
@@ -20,6 +21,8 @@ __all__ = ["AgentStep"]
 @checked_class
 class AgentStep:
     """Asks the agent the question of the sample, with the skills.
+
+    In a run with a `reflection_window`, the agent also receives the most recent reflections, as `recent_reflections`.
 
     Args:
         agent: The agent; its `generate` may be `async def`.
@@ -63,7 +66,13 @@ class AgentStep:
         with model_calls_for(ctx, "Agent"):
             try:
                 output = await call_agent(
-                    calling, self.agent, sample.question, sample.context, skillbook, sample=sample
+                    calling,
+                    self.agent,
+                    sample.question,
+                    sample.context,
+                    skillbook,
+                    sample=sample,
+                    **recent_reflections_for(ctx),
                 )
             except EmptyAnswerError as error:
                 if not self.empty_counts:

@@ -14,6 +14,7 @@ from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emi
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.leakage_guard import KnownOfTask, LeakageGuard, known_of_task
+from ace.steps.recent_reflections import RecentReflections
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
@@ -77,6 +78,9 @@ class ApplyStep:
         if asked := ctx.metadata.get("asked_cases"):
             progress["cases"] = asked
         notes: Sequence[ProofNote] = ctx.metadata.get("proofs", ())
+        recent = ctx.metadata.get("recent_reflections")
+        if isinstance(recent, RecentReflections) and isinstance(key, SampleKey) and ctx.reflection is not None:
+            recent.record(key, ctx.metadata.get("attempt", 0), ctx.reflection)
         try:
             report = self.skillbook.apply_update(
                 batch,

@@ -12,6 +12,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
+from ace.steps.recent_reflections import recent_reflections_for
 from ace.steps.trace_cases import is_known, open_cases, with_cases
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class ReflectStep:
 
     The reflector receives the whole trace, and the fields that were recognised in it; one that takes `cases` also
     receives those found in the trace (`ace.cases`). If `KnownStep` found that the skillbook already answers them all,
-    the reflector is not asked, and the reflection is empty. If the run was cancelled, the sample ends here.
+    the reflector is not asked, and the reflection is empty. If the run was cancelled, the sample ends here. In a run
+    with a `reflection_window`, the reflector also receives the most recent reflections, as `recent_reflections`.
 
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
@@ -98,6 +100,7 @@ class ReflectStep:
                 feedback=read["feedback"],
                 trace=trace,
                 **cases,
+                **recent_reflections_for(ctx),
             )
         return ctx.replace(reflection=reflection)
 

@@ -41,6 +41,9 @@ class RunFlags:
     """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
     """Shuffle the inputs in each epoch, with this random seed. [env: ACE_SHUFFLE]"""
+    reflection_window: int | None = None
+    """Show the agent and the reflector this many of the most recent reflections. [env: ACE_REFLECTION_WINDOW]
+    [default: 0]"""
     workers: int | None = None
     """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
     reflections_per_call: int | None = None
@@ -124,6 +127,7 @@ class RunFlags:
         return {
             "epochs": self.epochs,
             "shuffle": self.shuffle,
+            "reflection_window": self.reflection_window,
             "workers": self.workers,
             "lag": self.lag,
             "max_cost": self.max_cost,

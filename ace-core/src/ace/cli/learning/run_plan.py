@@ -286,6 +286,7 @@ class RunPlan:
         options: RunOptions = {
             "workers": self.command.workers(self.settings),
             "shuffle": self.settings.shuffle,
+            "reflection_window": self.settings.reflection_window,
             "max_cost": self.settings.max_cost,
             "fail_fast": self.options.fail_fast,
             "forget_answers": self.options.forget_answers,
