@@ -116,8 +116,9 @@ def store(tmp_path: Path) -> Iterator[Skillbook]:
         yield book
 
 
-def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(learn: list[str], tmp_path: Path) -> None:
-    done = run(tmp_path, *learn, "--provenance", "ids")
+@pytest.mark.parametrize("window", ["0", "3"])
+def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(window: str, learn: list[str], tmp_path: Path) -> None:
+    done = run(tmp_path, *learn, "--provenance", "ids", "--reflection-window", window)
     assert done.code == 0, done.err
     assert done.data["skills"]["added"] == TRACES
     assert files_with(ZEBRA, tmp_path) == set()
@@ -158,6 +159,19 @@ def test_a_killed_run_leaves_no_byte_when_it_has_been_resumed_or_forgotten(
     assert files_with(ZEBRA, tmp_path) == set()
     with store(tmp_path) as book:
         assert len(book) == (TRACES if ending == "resume" else TRACES - 2)
+
+
+def test_the_recent_reflections_of_a_killed_run_are_forgotten_with_its_answers(
+    learn: list[str], model: Model, tmp_path: Path
+) -> None:
+    model.hold_at = TRACES - 1
+    kill(tmp_path, model, *learn, "--provenance", "ids", "--reflection-window", "3")
+    with store(tmp_path) as book:
+        assert book.store is not None
+        roles = [json.loads(key)[4] for key, _ in book.store.recorded_answers()]
+        assert roles.count("RecentReflections") == TRACES - 2
+    assert run(tmp_path, "skillbook", "forget", "--answers", "--yes").code == 0
+    assert files_with(ZEBRA, tmp_path) == set()
 
 
 def test_the_answers_of_a_run_that_continues_are_not_deleted(learn: list[str], model: Model, tmp_path: Path) -> None:
