@@ -344,6 +344,7 @@ _PACKAGES = frozenset(
         "json_fields",
         "lazy_exports",
         "managed_block",
+        "otlp",
         "outputs",
         "pipeline",
         "plugins",
