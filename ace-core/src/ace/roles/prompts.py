@@ -284,9 +284,9 @@ def recent_reflections_section(texts: Sequence[str], most_bytes: int | None = No
 
     Example:
         >>> print(recent_reflections_section(["Check the units."]).partition("below.")[2].strip())
-        <data-15f6ce0e>
+        <data-d3bba03c>
         Check the units.
-        </data-15f6ce0e>
+        </data-d3bba03c>
     """
     most = _RECENT_TOKENS * _BYTES_PER_TOKEN
     most = most if most_bytes is None else min(most, most_bytes)
