@@ -25,6 +25,8 @@ LEFT = 100
 """With fewer calls left, a process might end before it is killed."""
 EVERY = 8
 """Of so many jobs in a row, the last one extends the first skill, which jobs behind it may have been asked about."""
+FIRST_CHANGE = 3 * EVERY
+"""No earlier job extends the first skill: it may be requested before that skill exists."""
 
 
 def job_of(request: ScriptedRequest) -> int:
@@ -48,10 +50,9 @@ def conflicting_lessons(request: ScriptedRequest) -> Answer:
     number = job_of(request)
     if request.role == "reflector":
         return _reflection(number)
-    if number % EVERY > 1 or number < EVERY:
+    if number % EVERY > 1 or number < FIRST_CHANGE:
         return _operation({"type": "ADD", "section": "jobs", "content": lesson(number)})
-    found = re.findall(rf"\[jobs-00001\] ({lesson(1)}[ \d]*)", request.text)
-    text = found[-1] if found else lesson(1)  # it may be asked ahead of the job that teaches the first skill
+    text = re.findall(rf"\[jobs-00001\] ({lesson(1)}[ \d]*)", request.text)[-1]
     return _operation({"type": "UPDATE", "skill_id": "jobs-00001", "content": f"{text} {number}"})
 
 

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ace.context import ACEStepContext
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
-from ace.pipeline import CancellationToken, PipelineCancelled, lane_queue
+from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled, lane_queue
 from ace.protocols.observers import Event, ModelCalled, SampleEnded, observing
 from ace.providers import LiteLLMClient
 from ace.roles import Reflector, SkillManager
@@ -462,6 +463,67 @@ def test_an_answer_that_was_not_divided_yet_is_used_when_the_run_is_resumed(
             assert [skill.content for skill in book] == [lesson(number) for number in range(COUNT)]
     assert len(several) > 1
     assert set(model.asked.values()) == {1}
+
+
+class KilledAlone(Held):
+    """A skill manager that has an answer about the first sample recorded, and then does not use it."""
+
+    token: CancellationToken
+
+    def update_skills(self, *args: Any, **kwargs: Any) -> SkillManagerOutput:
+        super().update_skills(*args, **kwargs)
+        self.token.cancel()
+        raise PipelineCancelled("as if it had been killed here")
+
+
+class WaitingForAll:
+    """A step that holds the first sample in the lane until all others wait for it."""
+
+    requires: frozenset[str] = frozenset()
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, count: int) -> None:
+        self._left = count - 1
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        queue = lane_queue()
+        while queue is not None and len(queue.waiting(self._left)) < self._left:
+            time.sleep(0.002)
+        self._left = 0
+        return ctx
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_others_asked_about_at_the_turn_of_one_with_a_recorded_answer_see_its_change_too(
+    tmp_path: Path, count: int
+) -> None:
+    """They were asked about before it was committed, so an operation on the skill that it changes is outdated."""
+    path = tmp_path / "s.db"
+    model = Model(extends_the_skill)
+    with ScriptedServer(model) as server:
+        client = client_for(server, max_retries=0)
+        manager = KilledAlone(client, 1)
+        manager.token = CancellationToken()
+        with opened(path) as book:
+            book.add_skill("jobs", START)
+            TraceAnalyser.from_roles(
+                reflector=Reflector(client), skill_manager=manager, skillbook=book, reflections_per_call=N
+            ).run(traces(1), run_id="r", cancel_token=manager.token)
+        assert model.requests == [(0,)]
+        with opened(path) as book:
+            steps = TraceAnalyser.build_steps(
+                reflector=Reflector(client),
+                skill_manager=SkillManager(client),
+                skillbook=book,
+                reflections_per_call=N,
+            )
+            place = next(place for place, step in enumerate(steps) if isinstance(step, UpdateStep))
+            runner = TraceAnalyser(Pipeline([*steps[:place], WaitingForAll(count), *steps[place:]]), skillbook=book)
+            results = runner.run(traces(count), run_id="r", resume=True)
+            assert [result.error for result in results] == [None] * count
+            assert book.skills()[0].content == " ".join([START, *map(str, range(count))])
+    assert model.requests[1] == tuple(range(1, count))
 
 
 def test_answers_about_several_are_forgotten_with_their_run(tmp_path: Path) -> None:

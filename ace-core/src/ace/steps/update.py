@@ -204,6 +204,8 @@ class UpdateStep:
                 found.update(known)
             else:
                 left.append(ctx)
+        # If it is the turn of the first sample, it is not that of the ones behind it.
+        ahead = ahead or (bool(left) and left[0] is not contexts[0])
         if len(left) > 1:
             found.update(await self._asked_together(calling, left, ahead=ahead))
         elif left:
