@@ -1,4 +1,4 @@
-"""The settings of the command line: defaults < user file < project file < environment < flags.
+"""The settings of the command line: defaults < user file < project file < `--config` < environment < flags.
 
 The clock is one too: `SOURCE_DATE_EPOCH` stops it, so that a run can be repeated to the byte.
 """
@@ -8,14 +8,15 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
+from ace.cli.settings_file import entries_in
 from ace.skill import PROVENANCES, Provenance
 
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ __all__ = [
 _MOST_BITS: Final = 62
 _LONGEST_SHOWN: Final = 80
 
-SettingValue = str | int | float | None
+SettingValue = str | int | float | bool | None
 
-_LARGEST_FILE: Final = 1_000_000
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+"""The values of a variable for a setting that is true or false."""
+
 _LONGEST_NAME: Final = 60
 
 # fmt: off
@@ -67,7 +70,7 @@ class SettingField:
 
     name: str
     """The name in a settings file."""
-    kind: type[str] | type[int] | type[float]
+    kind: type[str] | type[int] | type[float] | type[bool]
     """What a value is."""
     help: str
     """What it does, as a sentence."""
@@ -112,7 +115,9 @@ class SettingField:
             if self.can_be_unset:
                 return None
             raise ValueError("must not be empty")
-        if self.kind is not str and isinstance(value, int | float) and not isinstance(value, bool):
+        if self.kind is bool and isinstance(value, bool):
+            return value
+        if self.kind in (int, float) and isinstance(value, int | float) and not isinstance(value, bool):
             if isinstance(value, int) and value.bit_length() > _MOST_BITS:
                 raise ValueError(f"must be {self._wanted}, got one of {value.bit_length()} bits")
             if (self.kind is int and not isinstance(value, int)) or not self._is_in_range(value):
@@ -150,6 +155,8 @@ class SettingField:
         """
         if self.kind is str:
             return self.checked(text)
+        if self.kind is bool:
+            return self.checked(_BOOLEANS.get(text.strip().lower(), text))
         try:
             number = float(text) if self.kind is float else int(text)
         except ValueError:
@@ -158,7 +165,7 @@ class SettingField:
 
     @property
     def _wanted(self) -> str:
-        what = {str: "a text", int: "a whole number", float: "a number"}[self.kind]
+        what = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}[self.kind]
         if self.least is not None and self.most is not None:
             return f"{what} from {self.least:g} to {self.most:,.0f}"
         if self.above is not None:
@@ -247,6 +254,21 @@ FIELDS: Final[Sequence[SettingField]] = (
         choices=PROVENANCES,
     ),
     SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
+    SettingField(name="fail_fast", kind=bool, help="Whether the first input that fails stops a run.", default=False),
+    SettingField(
+        name="checkpoint_dir",
+        kind=str,
+        help="The folder for copies of the skillbook during a run.",
+        can_be_unset=True,
+    ),
+    SettingField(
+        name="checkpoint_interval",
+        kind=int,
+        help="The number of inputs between two copies in checkpoint_dir.",
+        default=10,
+        least=1,
+        most=1_000_000,
+    ),
     SettingField(
         name="max_input_mb",
         kind=float,
@@ -256,6 +278,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         most=1_000_000,
     ),
 )
+
+
+_NOT_OF_RUNS: Final = frozenset(
+    {"model", "api_base", "api_key", "skillbook", "max_tokens", "temperature", "timeout", "max_input_mb"}
+)
+"""The settings that the table `learning` of a file does not take."""
 
 
 class _FileValue(NamedTuple):
@@ -269,50 +297,27 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     """Return the values of a settings file by name.
 
     Args:
-        path: A TOML file of `name = value` lines.
+        path: A file in TOML or YAML; the settings of a run may be in its table `learning`.
 
     Raises:
         UsageError: It cannot be read, or holds an unknown name or a value of the wrong type.
     """
-    text = _text_of(path)
-    try:
-        entries = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: the settings file is not TOML: {error}") from error
-    except RecursionError as error:
-        raise UsageError(f"{path}: the settings file is nested too deeply; it takes lines of name = value") from error
-    except ValueError as error:  # what `int` says of a number with thousands of digits
-        raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
     known = {field.name: field for field in FIELDS}
-    values = {}
-    for name, entry in entries.items():
-        line = _line_of(name, text)
-        if name not in known:
-            shown = name[:_LONGEST_NAME]
-            raise UsageError(f"{path}, line {line}: no such setting: {shown!r}{_suggestion(shown, known)}")
+    of_runs = {field.name: field for field in FIELDS if field.name not in _NOT_OF_RUNS}
+    values: dict[str, _FileValue] = {}
+    for name, value, line, in_learning in entries_in(path):
+        accepted = of_runs if in_learning else known
+        shown = name[:_LONGEST_NAME]
+        if name not in accepted:
+            table = " in [learning]" if in_learning else ""
+            raise UsageError(f"{path}, line {line}: no such setting{table}: {shown!r}{_suggestion(shown, accepted)}")
+        if name in values:
+            raise UsageError(f"{path}, line {line}: the setting {name!r} is already in line {values[name].line}")
         try:
-            values[name] = _FileValue(known[name].checked(entry), line)
+            values[name] = _FileValue(known[name].checked(value), line)
         except ValueError as error:
             raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
     return values
-
-
-def _text_of(path: Path) -> str:
-    with path.open("rb") as file:
-        data = file.read(_LARGEST_FILE + 1)
-    if len(data) > _LARGEST_FILE:
-        raise UsageError(f"{path}: the settings file is larger than {_LARGEST_FILE // 1000} kB")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: the settings file is not UTF-8 (byte {error.start})") from error
-
-
-def _line_of(name: str, text: str) -> int:
-    """Return the first line that sets a name or opens a table of it; `tomllib` does not tell."""
-    bare = re.escape(name)
-    begins = re.compile(rf"\s*(\[+\s*)?(?:{bare}|\"{bare}\"|'{bare}')\s*[=.\]]")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
@@ -390,6 +395,12 @@ class Settings:
     """The maximum size of a file or stream, in megabytes."""
     max_cost: float | None
     """The cost in USD at which a run starts no new inputs."""
+    fail_fast: bool
+    """Whether the first input that fails stops a run."""
+    checkpoint_dir: str | None
+    """The folder for copies of the skillbook during a run; None for no copies."""
+    checkpoint_interval: int
+    """The number of inputs between two copies."""
     allow: str | None
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
@@ -412,12 +423,17 @@ class Settings:
 
 
 def load_settings(
-    flags: Mapping[str, SettingValue], *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+    flags: Mapping[str, SettingValue],
+    *,
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Settings:
-    """Merge the settings: defaults < user file < project file < environment < flags.
+    """Merge the settings: defaults < user file < project file < `--config` < environment < flags.
 
     Args:
         flags: The values of the flags by name; None where a flag was not given.
+        config: The file of `--config`. It is trusted like the flags, since the user has named it.
         environ: The environment; by default that of the process.
         folder: The folder in which the command runs; by default the current one.
 
@@ -433,6 +449,8 @@ def load_settings(
     project = project_file(Path.cwd() if folder is None else folder)
     if project is not None:
         _take_file(project, _trusted(project, _read_settings_file(project)), values, origins)
+    if config is not None:
+        _take_file(config, _read_settings_file(config), values, origins)
     for each in FIELDS:
         if variables.get(each.variable):
             values[each.name] = _from_variable(each, variables[each.variable])
@@ -467,7 +485,7 @@ def _take_file(
 
     for name, (value, line) in entries.items():
         values[name] = value
-        if name == "skillbook" and isinstance(value, str) and not has_scheme(value):
+        if name in ("skillbook", "checkpoint_dir") and isinstance(value, str) and not has_scheme(value):
             values[name] = str(path.parent / Path(value).expanduser())
         origins[name] = f"{path}, line {line}"
 
@@ -481,6 +499,7 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
         "skillbook": _problem_with_skillbook,
         "allow": _problem_with_allowed,
         "provenance": _problem_with_provenance,
+        "checkpoint_dir": partial(_problem_with_folder, path.parent),
     }
     for name, problem_with in refusals.items():
         if name not in entries:
@@ -515,6 +534,14 @@ def _problem_with_skillbook(location: str) -> str | None:
     if not has_scheme(location):
         return None
     return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
+
+
+def _problem_with_folder(project: Path, folder: str) -> str | None:
+    if (project / folder).resolve().is_relative_to(project.resolve()):
+        return None
+    return (
+        "'checkpoint_dir' in the file of a project must be a folder inside the project, since files are written there"
+    )
 
 
 def _problem_with_allowed(words: str) -> str | None:

@@ -70,7 +70,7 @@ def command(
     check_from_one({"--group": group})
     if group is not None and run.reflector != "recursive":
         raise UsageError("--group is an option of --reflector recursive")
-    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
+    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
     plan = RunPlan(
         command=Learn(again, group), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json
     )

@@ -65,7 +65,7 @@ def command(
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
-    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
+    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
     plan = RunPlan(
         command=Train(environment, validation.checked(SkillbookPlace(settings.skillbook)), settings.max_input_bytes),
         paths=path,

@@ -37,6 +37,9 @@ Results = Sequence["SampleResult[ACEStepContext]"]
 class RunFlags:
     """Options of the run."""
 
+    config: Path | None = None
+    """Read settings from this TOML or YAML file, which overrides your own file and that of the project; it is trusted
+    like the options. The settings of the run may be in a table named learning."""
     epochs: int | None = None
     """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
@@ -56,8 +59,12 @@ class RunFlags:
     """Process at most this many inputs."""
     max_cost: float | None = None
     """Stop starting new inputs once the run has cost this much (USD). [env: ACE_MAX_COST]"""
-    fail_fast: Annotated[bool, Flag] = False
-    """Stop at the first input that fails."""
+    fail_fast: Annotated[bool | None, Parameter(negative="--no-fail-fast", show_default=False)] = None
+    """Stop at the first input that fails. [env: ACE_FAIL_FAST]"""
+    checkpoint_dir: Path | None = None
+    """Write copies of the skillbook to this folder during the run. [env: ACE_CHECKPOINT_DIR]"""
+    checkpoint_interval: int | None = None
+    """The number of inputs between two copies. [env: ACE_CHECKPOINT_INTERVAL] [default: 10]"""
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of the correct answer or of a
     prompt, which are otherwise redacted or rejected. [env: ACE_ALLOW]"""
@@ -118,6 +125,8 @@ class RunFlags:
             UsageError: Another option is out of range, or cannot be used.
         """
         check_from_one({"--limit": self.limit, "--max-iterations": self.max_iterations})
+        if self.config is not None and not self.config.is_file():
+            raise UsageError(f"--config: no such file: {str(self.config)!r}")
         check_output_file("--results", self.results)
         check_output_file("--log", self.log)
         if self.reflector == "recursive" and find_spec("pydantic_monty") is None:
@@ -133,6 +142,9 @@ class RunFlags:
             "max_cost": self.max_cost,
             "allow": ",".join(self.allow) or None,
             "provenance": self.provenance,
+            "fail_fast": self.fail_fast,
+            "checkpoint_dir": None if self.checkpoint_dir is None else str(self.checkpoint_dir),
+            "checkpoint_interval": self.checkpoint_interval,
             "reflections_per_call": self.reflections_per_call,
         }
 

@@ -175,6 +175,8 @@ class RunPlan:
                 [SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []
             ),
             "failures_path": place.failures_file,
+            "checkpoint_dir": None if self.options.dry_run else self.settings.checkpoint_dir,
+            "checkpoint_interval": self.settings.checkpoint_interval,
         }
 
     def _about(self, target: SkillbookPlace, run: _ChosenRun, done: _Done) -> dict[str, object]:
@@ -194,7 +196,7 @@ class RunPlan:
         """Return the options of the run that are not settings, and its inputs."""
         settings = self.options.flags()
         given = {name: value for name, value in vars(self.options).items() if name not in settings}
-        paths = {name: None if given[name] is None else str(given[name]) for name in ("results", "log")}
+        paths = {name: None if given[name] is None else str(given[name]) for name in ("config", "results", "log")}
         return {"paths": list(self.paths), **given, **paths}
 
     def _logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
@@ -288,7 +290,7 @@ class RunPlan:
             "shuffle": self.settings.shuffle,
             "reflection_window": self.settings.reflection_window,
             "max_cost": self.settings.max_cost,
-            "fail_fast": self.options.fail_fast,
+            "fail_fast": self.settings.fail_fast,
             "forget_answers": self.options.forget_answers,
             "cancel_token": token,
             "run_id": run.name,

@@ -1,0 +1,128 @@
+"""Reads the entries of a settings file in TOML or YAML, with the line of each."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ace.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from yaml import MappingNode, Node
+
+__all__ = ["LEARNING_TABLE", "FileEntry", "entries_in"]
+
+LEARNING_TABLE: Final = "learning"
+"""The table that may hold the settings of a run."""
+
+_LARGEST_FILE: Final = 1_000_000
+
+
+class FileEntry(NamedTuple):
+    """A value that a file sets."""
+
+    name: str
+    value: object
+    line: int
+    in_learning: bool
+    """Whether it is in the table `learning`."""
+
+
+def entries_in(path: Path) -> Iterator[FileEntry]:
+    """Yield the entries of a file, those of the table `learning` with the others.
+
+    Args:
+        path: A file that ends in `.yaml` or `.yml`, or else one in TOML.
+
+    Raises:
+        UsageError: It is too large, or is not in this format. The message names the file and, if possible, the line.
+        OSError: It cannot be read.
+    """
+    text = _text_of(path)
+    try:
+        yield from _yaml_entries(path, text) if path.suffix.lower() in (".yaml", ".yml") else _toml_entries(path, text)
+    except RecursionError as error:
+        raise UsageError(f"{path}: the settings file is nested too deeply; it takes lines of name = value") from error
+
+
+def _text_of(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise UsageError(f"{path}: the settings file is larger than {_LARGEST_FILE // 1000} kB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the settings file is not UTF-8 (byte {error.start})") from error
+
+
+def _toml_entries(path: Path, text: str) -> Iterator[FileEntry]:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: the settings file is not TOML: {error}") from error
+    except ValueError as error:  # what `int` says of a number with thousands of digits
+        raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
+    for name, value in found.items():
+        line = _line_of(name, text)
+        if name == LEARNING_TABLE and isinstance(value, Mapping):
+            for inner, inner_value in value.items():
+                yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), True)
+        else:
+            yield FileEntry(name, value, line, False)
+
+
+def _line_of(name: str, text: str, *, after: int = 1) -> int:
+    """Return the first line, from `after` on, that sets a name or opens a table of it; `tomllib` does not tell."""
+    bare = re.escape(name)
+    begins = re.compile(rf"\s*(\[+\s*)?(?:{bare}|\"{bare}\"|'{bare}')\s*[=.\]]")
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if number >= after and begins.match(line)), after)
+
+
+def _yaml_entries(path: Path, text: str) -> Iterator[FileEntry]:
+    import yaml  # slow to import, and hardly any command reads such a file
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is None:
+            return
+        for name, node, line in _pairs(path, root):
+            if name == LEARNING_TABLE and isinstance(node, yaml.MappingNode):
+                for inner, inner_node, inner_line in _pairs(path, node):
+                    yield FileEntry(inner, _yaml_value(inner_node), inner_line, True)
+            else:
+                yield FileEntry(name, _yaml_value(node), line, False)
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        raise UsageError(f"{path}, line {line}: the settings file is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number or a date that Python does not know
+        raise UsageError(f"{path}: the settings file is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _pairs(path: Path, table: Node | MappingNode) -> Iterator[tuple[str, Node, int]]:
+    """Yield the names in a table, their values and their lines."""
+    import yaml
+
+    if not isinstance(table, yaml.MappingNode):
+        raise UsageError(f"{path}, line {table.start_mark.line + 1}: the settings file must have lines of name: value")
+    for key, node in table.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise UsageError(f"{path}, line {line}: the name of a setting must be a word")
+        yield key.value, node, line
+
+
+def _yaml_value(node: Node) -> object:
+    """Return a value; an empty table if no setting can have it, such as an alias that is nested in itself."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        return {}
+    if isinstance(node, yaml.SequenceNode) and not all(isinstance(each, yaml.ScalarNode) for each in node.value):
+        return {}
+    value: object = yaml.SafeLoader("").construct_object(node, deep=True)
+    return value

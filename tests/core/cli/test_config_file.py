@@ -1,0 +1,136 @@
+"""`--config FILE` in TOML or YAML, and the settings of a run in the table `learning`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace.cli.errors import UsageError
+from ace.cli.settings import load_settings
+from tests.support.command_line import Run
+from tests.support.scripted_server import ScriptedServer
+
+TOML = """\
+model = "openai/other"
+skillbook = "team.db"
+
+[learning]
+epochs = 2
+fail_fast = true
+allow = ["email_address", "copied_answer"]
+checkpoint_dir = "copies"
+checkpoint_interval = 3
+max_cost = 1.5
+"""
+YAML = """\
+# for the night
+model: openai/other
+skillbook: team.db
+learning:
+  epochs: 2
+  fail_fast: true
+  allow: [email_address, copied_answer]
+  checkpoint_dir: copies
+  checkpoint_interval: 3
+  max_cost: 1.5
+"""
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["toml", "yaml", "yml"])
+def test_both_formats_say_the_same(suffix: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "night" / f"run.{suffix}", TOML if suffix == "toml" else YAML)
+    settings = load_settings({}, config=file, environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    assert (settings.model, settings.skillbook) == ("openai/other", str(tmp_path / "night" / "team.db"))
+    assert (settings.epochs, settings.fail_fast, settings.max_cost) == (2, True, 1.5)
+    assert settings.allowed == ["email_address", "copied_answer"]
+    assert (settings.checkpoint_dir, settings.checkpoint_interval) == (str(tmp_path / "night" / "copies"), 3)
+    assert settings.origins["epochs"] == f"{file}, line 5"
+    assert settings.origins["checkpoint_interval"] == f"{file}, line 9"
+
+
+def test_variables_and_flags_win_over_the_file_which_wins_over_those_of_user_and_project(tmp_path: Path) -> None:
+    write(tmp_path / ".config/ace/config.toml", "epochs = 5\n[learning]\nworkers = 5\nlag = 5\n")
+    write(tmp_path / "ace.toml", "[learning]\nworkers = 4\nlag = 4\nshuffle = 4\nfail_fast = false\n")
+    file = write(tmp_path / "run.yaml", "learning:\n  lag: 3\n  shuffle: 3\n  fail_fast: true\n")
+    environ = {"HOME": str(tmp_path), "ACE_SHUFFLE": "2", "ACE_FAIL_FAST": "0"}
+    settings = load_settings({"fail_fast": None}, config=file, environ=environ, folder=tmp_path)
+    found = (settings.epochs, settings.workers, settings.lag, settings.shuffle, settings.fail_fast)
+    assert found == (5, 4, 3, 2, False)
+    flags = load_settings({"fail_fast": True, "shuffle": 1}, config=file, environ=environ, folder=tmp_path)
+    assert (flags.shuffle, flags.fail_fast) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("a.yaml", "learning:\n  epochs: many\n", ["line 2", "'epochs'", "whole number", "'many'"]),
+        ("a.yaml", "learning:\n  epoch: 2\n", ["line 2", "no such setting in [learning]: 'epoch'", "'epochs'"]),
+        ("a.yaml", "learning:\n  model: openai/x\n", ["line 2", "no such setting in [learning]: 'model'"]),
+        ("a.yaml", "epochs: 1\nlearning: {epochs: 2}\n", ["line 2", "'epochs' is already in line 1"]),
+        ("a.yaml", "epochs: 1\nepochs: 2\n", ["line 2", "'epochs' is already in line 1"]),
+        ("a.yaml", "epochs: [\n", ["line 2", "not YAML"]),
+        ("a.yaml", "- epochs\n", ["line 1", "name: value"]),
+        ("a.yaml", "? [a]\n: 1\n", ["line 1", "must be a word"]),
+        ("a.yaml", "a: &a [*a]\n", ["line 1", "no such setting: 'a'"]),
+        ("a.yaml", "allow: &a [*a]\n", ["line 1", "'allow' must be a list of words"]),
+        ("a.yaml", "workers: 2026-99-99\n", ["not YAML"]),
+        ("a.yaml", f"workers: {'[' * 5000}", ["nested too deeply"]),
+        ("a.yaml", "model: !!python/name:os.system x\n", ["not YAML", "python/name"]),
+        ("a.yaml", "fail_fast: 1\n", ["line 1", "'fail_fast' must be true or false, got 1"]),
+        ("a.toml", "[learning]\nepochs = 0\n", ["line 2", "'epochs'", "got 0"]),
+        ("a.toml", "epochs = 1\n[learning]\n\nepochs = 2\n", ["line 4", "'epochs' is already in line 1"]),
+        ("a.toml", "[learning\n", ["not TOML", "line 1"]),
+    ],
+)
+def test_an_error_names_file_line_and_field(name: str, text: str, named: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path / name, text)
+    with pytest.raises(UsageError) as raised:
+        load_settings({}, config=file, environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert [part for part in [str(file), *named] if part not in message] == []
+
+
+def test_the_file_of_a_project_may_write_copies_only_inside_the_project(tmp_path: Path, here: Run) -> None:
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    for folder in (tmp_path.parent / "x", "../x", "a/../../x", "link/x"):
+        write(tmp_path / "ace.toml", f'[learning]\ncheckpoint_dir = "{folder}"\n')
+        done = here("config")
+        assert (done.code, "line 2: 'checkpoint_dir' in the file of a project" in done.err) == (2, True), folder
+    write(tmp_path / "ace.toml", '[learning]\ncheckpoint_dir = "copies"\n')
+    assert here("config").code == 0
+
+
+def test_a_run_with_a_file(here: Run, logs: Path, model: list[str], server: ScriptedServer, tmp_path: Path) -> None:
+    lines = ["learning:", "  epochs: 2", "  lag: 0", "  checkpoint_dir: copies", "  checkpoint_interval: 4", ""]
+    write(tmp_path / "run.yaml", "\n".join(lines))
+    done = here("learn", logs, "--config", "run.yaml", "--json", *model)
+    assert done.code == 0, done.err
+    assert done.data["traces"]["learned"] == 12
+    names = {path.name for path in (tmp_path / "copies").iterdir()}
+    assert names == {"checkpoint_4.json", "checkpoint_8.json", "checkpoint_12.json", "latest.json"}
+    latest = json.loads((tmp_path / "copies" / "latest.json").read_text(encoding="utf-8"))
+    assert len(latest["skills"]) == done.data["skills"]["total"]
+    server.clear()
+    done = here("learn", logs, "--config", "none.yaml", *model)
+    assert (done.code, server.requests) == (2, []) and "--config: no such file: 'none.yaml'" in done.err
+
+
+def test_fail_fast_can_be_set_and_unset(here: Run, model: list[str], tmp_path: Path) -> None:
+    records = [{"task": f"REFUSED {number}", "answer": "no"} for number in range(3)]
+    write(tmp_path / "in.jsonl", "".join(f"{json.dumps(each)}\n" for each in records))
+    command = ["learn", "in.jsonl", "--lag", "0", "--json", *model]
+    stopped = here(*command, environ={"ACE_FAIL_FAST": "true"})
+    assert (stopped.data["stopped_by"], len(stopped.data["failures"])) == ("fail_fast", 1)
+    done = here(*command, "--no-fail-fast", "--skillbook", "b.db", environ={"ACE_FAIL_FAST": "true"})
+    assert (done.data["stopped_by"], len(done.data["failures"])) == ("", 3)
+    wrong = here(*command, environ={"ACE_FAIL_FAST": "maybe"})
+    assert wrong.code == 2 and "ACE_FAIL_FAST must be true or false, got 'maybe'" in wrong.err
