@@ -24,6 +24,7 @@ def test_what_was_acknowledged_survives_the_end_of_the_server(
 ) -> None:
     world = World(world.folder, hanging.server)
     took = 0.0
+    ends: list[tuple[str, bool]] = []
 
     async def converse(url: str, pid: int) -> None:
         async with Client(url) as client:
@@ -41,7 +42,7 @@ def test_what_was_acknowledged_survives_the_end_of_the_server(
                         "ace.learn.sample", {"session_id": "s", "samples": samples}, progress_callback=note
                     )
                     code, message, _ = error_of(result)
-                    assert (code, "shutdown" in message) == ("TIMEOUT", True)
+                    ends.append((code, "shutdown" in message))
 
             async with anyio.create_task_group() as group:
                 group.start_soon(learn)
@@ -57,6 +58,8 @@ def test_what_was_acknowledged_survives_the_end_of_the_server(
         took = time.monotonic() - began
     hanging.let_go()
     assert running.process.returncode == (-9 if ending == signal.SIGKILL else 130)
+    # The connection may end before the answer to the stopped call has arrived.
+    assert ends in ([], [] if ending == signal.SIGKILL else [("TIMEOUT", True)])
     lessons = world.lessons()
     assert {"Remember LESSON tides.", "Remember LESSON kelp."} <= set(lessons)
     assert not any("HANG" in each for each in lessons)
