@@ -279,11 +279,11 @@ def test_a_recorded_proposal_for_an_older_book_is_requested_again_when_resumed(t
             stopped_run(server, book, [])
     assert set(model.asked.values()) == {1}
     ahead = [number for number in model.asked if number]
-    assert len(ahead) == 3
+    assert len(ahead) >= 3  # more if another one was requested before the run was stopped
     with ScriptedServer(model) as server, opened(path) as book:
         analyser(server, book).run(traces(), run_id="r", resume=True, workers=workers)
         assert book.skills()[0].content == " ".join([START, *map(str, range(COUNT))])
-    assert [model.asked[number] for number in ahead] == [2, 2, 2]
+    assert {model.asked[number] for number in ahead} == {2}
     assert max(model.asked.values()) == 2
 
 
