@@ -102,6 +102,13 @@ class Model:
         return {"updates": changed} if isinstance(changed, list) else changed
 
 
+def wait_until_waiting(count: int) -> None:
+    """Wait, in a lane, until so many samples wait for it."""
+    queue = lane_queue()
+    while queue is not None and len(queue.waiting(count)) < count:
+        time.sleep(0.002)
+
+
 class Held(SkillManager):
     """A skill manager that begins when all other samples wait for the lane.
 
@@ -115,9 +122,7 @@ class Held(SkillManager):
         self._left = count - 1
 
     def _hold(self) -> None:
-        queue = lane_queue()
-        while queue is not None and len(queue.waiting(self._left)) < self._left:
-            time.sleep(0.002)
+        wait_until_waiting(self._left)
         self._left = 0
 
     def update_skills(self, *args: Any, **kwargs: Any) -> SkillManagerOutput:
@@ -490,9 +495,7 @@ class WaitingForAll:
         self._left = count - 1
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        queue = lane_queue()
-        while queue is not None and len(queue.waiting(self._left)) < self._left:
-            time.sleep(0.002)
+        wait_until_waiting(self._left)
         self._left = 0
         return ctx
 
@@ -571,6 +574,13 @@ class ManagingTogether(Managing):
     def __init__(self) -> None:
         super().__init__(1)
         self.numbers: list[int] = []
+        self._is_first = True
+
+    def update_skills(self, **kwargs: Any) -> SkillManagerOutput:
+        if self._is_first:
+            self._is_first = False
+            wait_until_waiting(4)  # so that there are several to be asked about
+        return super().update_skills(**kwargs)
 
     def update_skills_together(self, *, reflections: Sequence[ReflectorOutput], **kwargs: Any) -> dict[int, Any]:
         self.numbers.append(len(reflections))
