@@ -51,15 +51,16 @@ def test_no_answer_is_paid_for_twice_although_samples_fail_and_the_process_is_ki
         while kills < KILLS:
             before = len(server.requests)
             child = process.start(path)
-            wanted, end = before + chance.randint(1, 6), time.monotonic() + 2.0
+            # A run that has got further than its share is killed at its first request, so that enough is left to kill.
+            is_fast = len(server.answered) * KILLS > 2 * TRACES * kills
+            wanted, end = before + (1 if is_fast else chance.randint(1, 6)), time.monotonic() + 2.0
             while len(server.requests) < wanted and time.monotonic() < end:
                 time.sleep(0.0005)
-            time.sleep(chance.random() * 0.02)
-            with contextlib.suppress(ProcessLookupError):  # it has stopped itself after several failures in a row
+            time.sleep(chance.random() * (0.004 if is_fast else 0.02))
+            with contextlib.suppress(ProcessLookupError):  # it has ended itself, such as after failures in a row
                 os.kill(child, signal.SIGKILL)
-            code = os.waitstatus_to_exitcode(process.status())
-            assert code != 0, "it ended before it was killed"
-            kills += code == -signal.SIGKILL
+            kills += os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            assert recorded(store_of(path)).total() < 2 * TRACES, "nothing is left for the other kills"
         failing[0] = False
         process.start(path)
         assert process.status() == 0
