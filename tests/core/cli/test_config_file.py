@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ace.cli.errors import UsageError
 from ace.cli.settings import load_settings
@@ -81,9 +85,13 @@ def test_variables_and_flags_win_over_the_file_which_wins_over_those_of_user_and
         ("a.yaml", "? [a]\n: 1\n", ["line 1", "must be a word"]),
         ("a.yaml", "a: &a [*a]\n", ["line 1", "no such setting: 'a'"]),
         ("a.yaml", "allow: &a [*a]\n", ["line 1", "'allow' must be a list of words"]),
-        ("a.yaml", "workers: 2026-99-99\n", ["not YAML"]),
+        ("a.yaml", "\nworkers: 2026-99-99\n", ["line 2", "'workers'", "does not match its type"]),
+        ("a.yaml", "\nworkers: !!timestamp x\n", ["line 2", "'workers'", "does not match its type"]),
+        ("a.yaml", "\nfail_fast: !!bool maybe\n", ["line 2", "'fail_fast'", "does not match its type"]),
+        ("a.yaml", "\nallow: [!!int '']\n", ["line 2", "'allow'", "does not match its type"]),
+        ("a.yaml", "learning:\n  workers: <<\n", ["line 2", "'workers'", "merge"]),
         ("a.yaml", f"workers: {'[' * 5000}", ["nested too deeply"]),
-        ("a.yaml", "model: !!python/name:os.system x\n", ["not YAML", "python/name"]),
+        ("a.yaml", "model: !!python/name:os.system x\n", ["line 1", "'model'", "python/name"]),
         ("a.yaml", "fail_fast: 1\n", ["line 1", "'fail_fast' must be true or false, got 1"]),
         ("a.toml", "[learning]\nepochs = 0\n", ["line 2", "'epochs'", "got 0"]),
         ("a.toml", "epochs = 1\n[learning]\n\nepochs = 2\n", ["line 4", "'epochs' is already in line 1"]),
@@ -97,6 +105,31 @@ def test_an_error_names_file_line_and_field(name: str, text: str, named: list[st
     message = str(raised.value)
     assert "\n" not in message
     assert [part for part in [str(file), *named] if part not in message] == []
+
+
+TAGS = st.sampled_from(
+    [
+        "",
+        *(
+            f"!!{tag} "
+            for tag in ("int", "float", "bool", "null", "timestamp", "binary", "str", "set", "omap", "merge")
+        ),
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from(["x", "''", "1", "1_0:9", "0x", ".", "=", "<<", "[]", "{}", "2026-13-01"]), st.text()
+)
+
+
+@settings(max_examples=300)
+@given(tag=TAGS, value=VALUES, is_list=st.booleans())
+def test_any_value_is_read_or_refused(tag: str, value: str, is_list: bool) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "a.yaml"
+        line = f"workers: {'[' * is_list}{tag}{value}{']' * is_list}\n"
+        file.write_text(line, encoding="utf-8", errors="backslashreplace")
+        with suppress(UsageError):
+            load_settings({}, config=file, environ={"HOME": folder}, folder=Path(folder))
 
 
 def test_the_file_of_a_project_may_write_copies_only_inside_the_project(tmp_path: Path, here: Run) -> None:

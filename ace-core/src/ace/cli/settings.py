@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
-from ace.cli.settings_file import entries_in
+from ace.cli.settings_file import LONGEST_NAME, entries_in
 from ace.skill import PROVENANCES, Provenance
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ SettingValue = str | int | float | bool | None
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 """The values of a variable for a setting that is true or false."""
 
-_LONGEST_NAME: Final = 60
 
 # fmt: off
 _PROJECT_PROVIDERS: Final = frozenset({
@@ -307,7 +306,7 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     values: dict[str, _FileValue] = {}
     for name, value, line, in_learning in entries_in(path):
         accepted = of_runs if in_learning else known
-        shown = name[:_LONGEST_NAME]
+        shown = name[:LONGEST_NAME]
         if name not in accepted:
             table = " in [learning]" if in_learning else ""
             raise UsageError(f"{path}, line {line}: no such setting{table}: {shown!r}{_suggestion(shown, accepted)}")

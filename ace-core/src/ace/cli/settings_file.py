@@ -13,12 +13,14 @@ from ace.cli.errors import UsageError
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
-__all__ = ["LEARNING_TABLE", "FileEntry", "entries_in"]
+__all__ = ["LONGEST_NAME", "FileEntry", "entries_in"]
 
-LEARNING_TABLE: Final = "learning"
+_LEARNING_TABLE: Final = "learning"
 """The table that may hold the settings of a run."""
 
 _LARGEST_FILE: Final = 1_000_000
+LONGEST_NAME: Final = 60
+"""How much of a name is shown in an error, in characters."""
 
 
 class FileEntry(NamedTuple):
@@ -68,7 +70,7 @@ def _toml_entries(path: Path, text: str) -> Iterator[FileEntry]:
         raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
     for name, value in found.items():
         line = _line_of(name, text)
-        if name == LEARNING_TABLE and isinstance(value, Mapping):
+        if name == _LEARNING_TABLE and isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), True)
         else:
@@ -91,15 +93,15 @@ def _yaml_entries(path: Path, text: str) -> Iterator[FileEntry]:
         if root is None:
             return
         for name, node, line in _pairs(path, root):
-            if name == LEARNING_TABLE and isinstance(node, yaml.MappingNode):
+            if name == _LEARNING_TABLE and isinstance(node, yaml.MappingNode):
                 for inner, inner_node, inner_line in _pairs(path, node):
-                    yield FileEntry(inner, _yaml_value(inner_node), inner_line, True)
+                    yield FileEntry(inner, _yaml_value(path, inner, inner_node), inner_line, True)
             else:
-                yield FileEntry(name, _yaml_value(node), line, False)
+                yield FileEntry(name, _yaml_value(path, name, node), line, False)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
         raise UsageError(f"{path}, line {line}: the settings file is not YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number or a date that Python does not know
+    except yaml.YAMLError as error:
         raise UsageError(f"{path}: the settings file is not YAML: {' '.join(str(error).split())}") from error
 
 
@@ -116,7 +118,7 @@ def _pairs(path: Path, table: Node | MappingNode) -> Iterator[tuple[str, Node, i
         yield key.value, node, line
 
 
-def _yaml_value(node: Node) -> object:
+def _yaml_value(path: Path, name: str, node: Node) -> object:
     """Return a value; an empty table if no setting can have it, such as an alias that is nested in itself."""
     import yaml
 
@@ -124,5 +126,14 @@ def _yaml_value(node: Node) -> object:
         return {}
     if isinstance(node, yaml.SequenceNode) and not all(isinstance(each, yaml.ScalarNode) for each in node.value):
         return {}
-    value: object = yaml.SafeLoader("").construct_object(node, deep=True)
-    return value
+    try:
+        value: object = yaml.SafeLoader("").construct_object(node, deep=True)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem
+    except (ValueError, AttributeError, LookupError):  # PyYAML converts the value of a tag without checking it
+        problem = "the value does not match its type, such as a date whose month is 13"
+    else:
+        return value
+    raise UsageError(
+        f"{path}, line {node.start_mark.line + 1}: the setting {name[:LONGEST_NAME]!r} cannot be read: {problem}"
+    )
