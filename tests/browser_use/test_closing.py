@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,34 @@ def test_a_browser_behind_a_wrapper_is_closed(
         result = run(step, f"Book a berth for Ada at {site.address}/plain please")
     assert browsers() == []
     assert result.success is True
+
+
+LATE_WRITER = """\
+import os, time
+folder, browser = os.environ["FOLDER"], os.getppid()
+while os.getppid() == browser:
+    time.sleep(0.001)
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    for number in range(1000):
+        open(f"{folder}/late-{number}", "w").close()
+"""
+"""A helper of a browser that begins to write to the profile when the browser has ended, for a second."""
+
+
+def test_the_folder_of_a_browser_whose_helper_still_writes_to_it_is_removed(
+    site: Site, chromium: str, tmp_path: Path
+) -> None:
+    writer, wrapper = tmp_path / "writer.py", tmp_path / "browser"
+    writer.write_text(LATE_WRITER, encoding="utf-8")
+    take_folder = "for each; do case $each in --user-data-dir=*) FOLDER=${each#*=};; esac; done\nexport FOLDER\n"
+    start_writer = f'"{sys.executable}" "{writer}" 2>/dev/null &\n'
+    wrapper.write_text(f'#!/bin/sh\n{take_folder}{start_writer}exec "{chromium}" "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    with ScriptedServer(harbour.script) as server:
+        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(executable_path=wrapper))
+        result = run(step, f"Book a berth for Ada at {site.address}/plain please")
+    assert result.success is True  # `no_browser_is_left` checks the rest
 
 
 def test_a_cancelled_token_closes_the_browser_and_is_raised(site: Site, browsers: Callable[[], list[int]]) -> None:

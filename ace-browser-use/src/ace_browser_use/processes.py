@@ -35,6 +35,7 @@ _NAMES_FOLDER = ("--user-data-dir", "--database")
 _BY_THEMSELVES = 3.0
 _ON_REQUEST = 3.0
 _TO_BE_REAPED = 0.5
+_STILL_WRITING = 2.0
 _LOOKING = 0.05
 _LOOKING_FOR_PARENT = 1.0
 _STARTING = 0.5
@@ -73,6 +74,9 @@ def end_processes(folder: str, *, by_themselves: float = _BY_THEMSELVES) -> bool
 def remove_folder(folder: Path) -> None:
     """Remove a folder that a browser wrote, and the folder of Chromium's socket.
 
+    Helpers of Chromium that do not name their profile may write to it a little longer than the browser runs, so a
+    folder that is not empty after its removal is removed again, for two seconds.
+
     Args:
         folder: Our folder of a run, or another one, such as that of the screenshots.
     """
@@ -81,7 +85,14 @@ def remove_folder(folder: Path) -> None:
         if link.is_symlink():
             # Chromium keeps its socket in a separate folder, which a killed browser leaves behind.
             shutil.rmtree(link.readlink().parent, ignore_errors=True)
+    end = time.monotonic() + _STILL_WRITING
     shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists():
+        if time.monotonic() > end:
+            _logger.warning("The folder of a browser cannot be removed: %s", folder)
+            return
+        time.sleep(_LOOKING)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @final
