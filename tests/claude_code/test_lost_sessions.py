@@ -53,6 +53,12 @@ def queued(state: Path) -> list[str]:
     return [Path(job.transcript).stem for job in [*waiting_jobs(state), *failed_jobs(state)]]
 
 
+def has_stored_a_call(home: Path) -> bool:
+    """Whether the transcript of a session contains the call of a tool."""
+    transcripts = (home / ".claude" / "projects").rglob("*.jsonl")
+    return any('"tool_use"' in each.read_text(encoding="utf-8") for each in transcripts)
+
+
 def test_a_killed_session_is_picked_up_when_the_next_one_starts(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
@@ -70,6 +76,8 @@ def test_a_killed_session_is_picked_up_when_the_next_one_starts(
     running = subprocess.Popen(command, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while not started.exists():
         assert running.poll() is None
+        time.sleep(0.02)
+    while not has_stored_a_call(home):  # Claude Code writes the transcript a little later
         time.sleep(0.02)
     running.kill()
     running.wait()
