@@ -18,8 +18,6 @@ MEMBERS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 TOOLS := .tools/ready
 ENVIRONMENT := .venv/ready
 EXPORT := uv export --quiet --frozen --format requirements-txt --no-annotate --no-header --no-emit-workspace
-# Too large for the environment of all distributions: the client of ace-opik takes 340 MB.
-NOT_INSTALLED := --prune opik
 
 .PHONY: help
 help: ## List the targets (of which pytest and test-all take ARGS="...")
@@ -91,7 +89,7 @@ wheels: $(TOOLS) ## Build the wheels of all distributions into dist
 .PHONY: requirements
 requirements: $(TOOLS) ## Bring requirements/ up to date with the pyproject files and the newest releases
 	uv lock --quiet --upgrade
-	$(EXPORT) --all-packages --all-extras --all-groups --no-group bootstrap $(NOT_INSTALLED) \
+	$(EXPORT) --all-packages --all-extras --all-groups --no-group bootstrap \
 	    --output-file requirements/dev.txt
 	$(EXPORT) --only-group bootstrap --output-file requirements/bootstrap.txt
 

@@ -22,24 +22,17 @@ from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 from ace_opik import OpikStep, RROpikStep, flush, register_opik_litellm_callback
 from tests.opik.receiver import Receiver
-from tests.opik.with_opik import close_connections, needs_opik, wait_until
+from tests.opik.with_opik import close_connections, wait_until
 from tests.support.clients import client_for
 from tests.support.learning_script import learning_script
 from tests.support.reflection_script import TRACE, Explorer
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.usefixtures("opik")
-
 KEY = "sk-proj-Ab12Cd34Ef56Gh78Ij90"
 
 
-@pytest.fixture(scope="module")
-def opik() -> None:
-    needs_opik()
-
-
 @pytest.fixture
-def receiver(opik: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     with Receiver() as started:
         for name, value in started.environ.items():
             monkeypatch.setenv(name, value)

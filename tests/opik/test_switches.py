@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import pytest
 
 from tests.opik.receiver import Receiver
-from tests.opik.with_opik import needs_opik
 
 WITHOUT_OPIK = "import sys\nsys.modules['opik'] = None\n"
 USE = """
@@ -68,7 +67,6 @@ def test_without_the_package_the_steps_do_nothing() -> None:
 
 @pytest.mark.parametrize("value", ["true", "1"])
 def test_switched_off_also_if_it_is_enabled_by_argument(value: str) -> None:
-    needs_opik()
     with Receiver() as receiver:
         assert result_of(ENABLED, {**receiver.environ, "OPIK_DISABLED": value}) == ("enabled", "")
         assert receiver.requests == []
@@ -83,7 +81,6 @@ def test_switched_off_also_if_it_is_enabled_by_argument(value: str) -> None:
     ],
 )
 def test_a_client_that_cannot_start(environ: Mapping[str, str], said: str) -> None:
-    needs_opik()
     printed, _ = result_of(ENABLED, environ)
     assert str(printed).startswith(said)
     # Used directly, the steps warn instead.
@@ -105,7 +102,6 @@ def closed_port() -> str:
 
 @pytest.mark.parametrize("kind", ["unreachable", "error", "silent"])
 def test_a_server_that_does_not_receive(kind: str) -> None:
-    needs_opik()
     with Receiver(status=500 if kind == "error" else 204, silent=kind == "silent") as receiver:
         address = {"OPIK_URL_OVERRIDE": closed_port()} if kind == "unreachable" else {}
         printed, logged = result_of(USE, {**receiver.environ, **address})
@@ -115,7 +111,6 @@ def test_a_server_that_does_not_receive(kind: str) -> None:
 
 
 def test_what_is_waiting_is_sent_when_the_process_ends() -> None:
-    needs_opik()
     without_flush = USE.replace("flush(0.5)", "True")
     with Receiver() as receiver:
         assert result_of(without_flush, receiver.environ)[1] == ""
@@ -125,7 +120,6 @@ def test_what_is_waiting_is_sent_when_the_process_ends() -> None:
 
 
 def test_opik_reports_nothing_to_its_makers() -> None:
-    needs_opik()
     code = """
 import json
 from ace.providers import load_litellm

@@ -9,9 +9,6 @@ from packaging.utils import canonicalize_name
 
 from tests.workspace.project import ROOT, distributions, read_toml
 
-NOT_INSTALLED = {"opik"}
-"""What is too large for `.venv`; tests that need it run in the session of the wheel."""
-
 
 def pinned(file: str) -> dict[str, list[str]]:
     """Each package of an exported file with the versions that it pins (one for each range of Python)."""
@@ -43,7 +40,7 @@ def declared_for_development() -> Iterator[Requirement]:
         extras = project.get("optional-dependencies", {})
         for entry in [*project["dependencies"], *(entry for extra in extras.values() for entry in extra)]:
             requirement = Requirement(entry)
-            if requirement.name not in members | NOT_INSTALLED:
+            if requirement.name not in members:
                 yield requirement
 
 
@@ -52,12 +49,6 @@ def test_a_declared_requirement_is_pinned(requirement: Requirement) -> None:
     versions = pinned("dev.txt").get(canonicalize_name(requirement.name), [])
     assert versions, f"{requirement} is not in requirements/dev.txt: run `make requirements`"
     assert [version for version in versions if version not in requirement.specifier] == []
-
-
-def test_what_is_not_installed_is_not_exported() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert f"NOT_INSTALLED := {' '.join(f'--prune {name}' for name in sorted(NOT_INSTALLED))}\n" in makefile
-    assert NOT_INSTALLED.isdisjoint(pinned("dev.txt"))
 
 
 def test_uv_is_bootstrapped_at_the_declared_version() -> None:
