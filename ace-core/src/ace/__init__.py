@@ -362,6 +362,7 @@ _PACKAGES = frozenset(
         "sniffing",
         "steps",
         "testing",
+        "trace_log",
         "traces",
         "updates",
     }

@@ -286,7 +286,7 @@ def test_what_is_wrong_is_skipped_with_one_warning_or_raised(environment: Enviro
     code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
     said = ERRORS["bad_converter"][1]
     done = environment.command("python", "-I", "-c", code)
-    assert (done.returncode, done.stdout) == (0, "['good_one', 'noisy', 'otlp']\n")
+    assert (done.returncode, done.stdout) == (0, "['execution_trace', 'good_one', 'noisy', 'otlp']\n")
     # What they give is not known of those whose source is broken, so they are told as well.
     unknown = [ERRORS[name][1] for name in ("broken_source", "misspelt", "undecorated")]
     assert done.stderr.splitlines() == [said, *unknown]

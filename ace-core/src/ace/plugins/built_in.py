@@ -50,11 +50,19 @@ def ace_embedders() -> Iterator[EmbedderSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Yield the converter of OpenTelemetry spans, the format in which applications of all frameworks are recorded."""
+    """Yield the converters of OpenTelemetry spans, the common format of all frameworks, and of the trace log."""
     yield TraceConverterSpec(
         name="otlp",
         target="ace.otlp:OtlpToTrace",
         recognises="ace.otlp:recognise",
         parts="ace.otlp:parts_of",
         summary="Read exports of OpenTelemetry spans with GenAI or OpenInference attributes",
+    )
+    yield TraceConverterSpec(
+        name="execution_trace",
+        target="ace.trace_log:ExecutionToTrace",
+        recognises="ace.trace_log:recognise",
+        parts="ace.trace_log:parts_of",
+        place="ace.trace_log:place_of",
+        summary="Read the log of attempts at tasks that `ace capture` writes",
     )

@@ -246,8 +246,18 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
         with splitting.running():
             return [(key, part) for key, part in function(value)]
 
+    def place(part: object) -> str:
+        assert spec.place is not None
+        function: Any = plugin.targets.resolve(spec.place)
+        with splitting.running():
+            return str(function(part))
+
     return TraceConverter(
-        name=spec.name, recognises=recognises, convert=convert, parts=None if spec.parts is None else parts
+        name=spec.name,
+        recognises=recognises,
+        convert=convert,
+        parts=None if spec.parts is None else parts,
+        place=None if spec.place is None else place,
     )
 
 

@@ -111,6 +111,10 @@ class TraceConverterSpec(Spec):
     key are one trace, which the step gets as a list (a single record is not wrapped in a list); a record with the key
     None is a separate trace. A `ValueError` in place of a record is reported as a problem, with its message. Without
     this function, a file is one trace."""
+    place: str | None = None
+    """For records that have names of their own: a function, as `package.module:function`, that is called with a record
+    of `parts` and returns its name in runs and reports. A trace then keeps its name, and is not learned from again,
+    if its line changes. Without this function, the name is that of the file and the line."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
@@ -120,6 +124,8 @@ class TraceConverterSpec(Spec):
             self._check_reference("recognises", self.recognises)
         if self.parts is not None:
             self._check_reference("parts", self.parts)
+        if self.place is not None:
+            self._check_reference("place", self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,8 @@ class TraceConverter:
     parts: Callable[[object], Sequence[tuple[str | None, object]]] | None = None
     """Returns the records that a line or a document of a claimed file holds, each with the key of its trace; see
     `TraceConverterSpec.parts`. None if each file is one trace."""
+    place: Callable[[object], str] | None = None
+    """Returns the name of a record of `parts`; see `TraceConverterSpec.place`. None if it is named by file and line."""
 
 
 _converters = Registry[TraceConverter]("trace_converters", "a trace converter")

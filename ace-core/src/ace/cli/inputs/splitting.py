@@ -15,7 +15,7 @@ from ace.cli.console import size_text
 from ace.cli.inputs.problems import LARGEST_INPUT, LARGEST_RECORD, InputProblem, not_a_file, reason_of, too_large
 from ace.cli.inputs.stored_record import Part, PartsHash, RecordForm, StoredRecord, parsed_record
 from ace.cli.inputs.tables import BadRow, TableFormat, TableRows, table_format
-from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
+from ace.protocols.trace_converters import AmbiguousTraceError, TraceConverter, find_trace_converter
 from ace.runners import RecordedTrace
 
 __all__ = ["HEAD_SIZE", "Found", "foreign_kind", "list_elements", "split_file"]
@@ -178,7 +178,7 @@ class _File:
             yield InputProblem(self._name, str(error))
             return
         if converter is not None and converter.parts is not None:
-            yield from self._traces_of_parts(converter.name, converter.parts, head)
+            yield from self._traces_of_parts(converter, converter.parts, head)
             return
         if converter is not None:
             digest = _hash_of(self._file)
@@ -199,7 +199,7 @@ class _File:
         head = self._file.read(HEAD_SIZE)
         return head if b"\n" in head else head + self._file.readline(LARGEST_RECORD)
 
-    def _traces_of_parts(self, converter: str, parts: PartsOf, head: bytes) -> Iterator[Found]:
+    def _traces_of_parts(self, converter: TraceConverter, parts: PartsOf, head: bytes) -> Iterator[Found]:
         """Yield a record for each trace of a claimed file, whose parts may be in several lines."""
         traces: dict[object, _PartedTrace] = {}
         has_problems = False
@@ -217,20 +217,21 @@ class _File:
                     yield InputProblem(place, str(part))
                     continue
                 where = f"{number}.{index + 1}" if number and index else str(number or index + 1)
-                trace = traces.setdefault((start, index) if key is None else key, _PartedTrace(where))
+                own = "" if converter.place is None else converter.place(part)
+                trace = traces.setdefault((start, index) if key is None else key, _PartedTrace(where, own))
                 trace.parts.append(Part(start, len(data), index))
                 trace.digest.update(part)
         if not traces and not has_problems:
-            yield InputProblem(self._name, f"the trace converter {converter!r} found nothing to learn from in it")
+            yield InputProblem(self._name, f"the trace converter {converter.name!r} found nothing to learn from in it")
         for trace in traces.values():
-            place = self._name if len(traces) == 1 else f"{self._name}#{trace.place}"
+            place = trace.own_place or (self._name if len(traces) == 1 else f"{self._name}#{trace.place}")
             first = trace.parts[0]
             digest = trace.digest.hexdigest()
             yield RecordedTrace(
                 StoredRecord(
                     *(self._path, first.start, first.length, "parts", digest),
                     parts=tuple(trace.parts),
-                    converter=converter,
+                    converter=converter.name,
                 ),
                 place,
             )
@@ -390,8 +391,9 @@ class _File:
 class _PartedTrace:
     """A trace whose parts are being collected."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, own_place: str) -> None:
         self.place = place
+        self.own_place = own_place
         self.parts: list[Part] = []
         self.digest = PartsHash()
 

@@ -1,0 +1,31 @@
+"""The log of the attempts of coding agents at the tasks of a tracker: one JSON object per line."""
+
+from ace.trace_log.execution import (
+    ExecutionError,
+    ExecutionResult,
+    ExecutionTrace,
+    Outcome,
+    ResultStatus,
+    Severity,
+    check_task_id,
+)
+from ace.trace_log.log import LoggedTrace, LogProblem, TraceLog
+from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
+
+__all__ = [
+    "ExecutionError",
+    "ExecutionResult",
+    "ExecutionToTrace",
+    "ExecutionTrace",
+    "LogProblem",
+    "LoggedTrace",
+    "Outcome",
+    "ResultStatus",
+    "Severity",
+    "TraceLog",
+    "check_task_id",
+    "execution_to_trace",
+    "parts_of",
+    "place_of",
+    "recognise",
+]
