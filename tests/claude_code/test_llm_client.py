@@ -12,6 +12,7 @@ import pytest
 from ace.calls import CallScope, answer_budget, call_scope
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, UnusableAnswerError
+from ace.protocols.observers import Event, ModelCalled, observing
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeLLMClient, ClaudeCodeLLMConfig
 from tests.claude_code.conftest import ServerFor
@@ -34,6 +35,27 @@ def test_an_answer_comes_with_its_usage(claude: str, home: Path, serving: Server
     assert "Be brief." in request.system
     assert request.tools == []
     assert request.body["model"].startswith("claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "finish_reason"), [("end_turn", "stop"), ("stop_sequence", "stop"), ("pause_turn", "pause_turn")]
+)
+def test_observers_are_told_of_each_answer(
+    stop_reason: str, finish_reason: str, claude: str, home: Path, serving: ServerFor
+) -> None:
+    server = serving(lambda request: [Text("hello")])
+    server.stop_reason = stop_reason
+    events: list[Event] = []
+    with closing(Skillbook.open(home / "skills.db")) as book, observing(events.append):
+        for _ in range(2):
+            with call_scope(CallScope(run_id="r", epoch=1, sample="s", store=book.store).asked_by("Agent")):
+                ClaudeCodeLLMClient(claude=claude).complete("Say hello", system="Be brief.")
+    calls = [event for event in events if isinstance(event, ModelCalled)]
+    assert [(call.finish_reason, call.answer, call.recorded) for call in calls] == [
+        (finish_reason, "hello", False),
+        (finish_reason, "hello", True),
+    ]
+    assert all("Say hello" in str(call.prompt) for call in calls)
 
 
 def test_a_conversation_is_sent_as_one_prompt(claude: str, home: Path, serving: ServerFor) -> None:

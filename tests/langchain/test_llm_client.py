@@ -18,7 +18,7 @@ from ace.runners import ACE
 from ace_langchain import LangChainLiteLLMClient, LangChainLLMClient
 from tests.langchain.models import in_turn
 from tests.support.role_inputs import ANSWER, REFLECTION, book_with
-from tests.support.scripted_server import Dripping, HttpError, ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import Answer, Dripping, HttpError, ScriptedRequest, ScriptedServer
 from tests.support.scripted_server import in_turn as served_in_turn
 
 TAG = '{"id": "a-00001", "tag": "helpful"}'
@@ -74,6 +74,15 @@ def test_observers_are_told_of_each_answer(structured: Any) -> None:
     assert [(call.model, call.cost, call.recorded) for call in calls] == [("scripted", None, False)] * 2
     assert sum(call.input_tokens for call in calls) == server.input_tokens
     assert all(call.seconds > 0 for call in calls)
+    assert [(call.finish_reason, call.answer) for call in calls] == [("stop", "I think so."), ("stop", TAG)]
+    assert "Tag a-00001." in str(calls[0].prompt) and "I think so." in str(calls[1].prompt)
+
+
+def test_an_answer_that_was_cut_off_is_reported_as_such() -> None:
+    events: list[Event] = []
+    with ScriptedServer(lambda _: Answer("cut", finish_reason="length")) as server, observing(events.append):
+        assert LangChainLLMClient(openai(server)).complete("Tell a story.").finish_reason == "length"
+    assert [event.finish_reason for event in events if isinstance(event, ModelCalled)] == ["length"]
 
 
 @pytest.mark.parametrize("structured", ["prompt", "model"])

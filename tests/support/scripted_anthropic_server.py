@@ -112,12 +112,14 @@ Script = Callable[[Request], Reply]
 class ScriptedAnthropicServer:
     """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
-    `usage` replaces numbers of what it reports for each answer.
+    `usage` replaces numbers of what it reports for each answer, and `stop_reason` that of answers without
+    tool calls.
     """
 
     def __init__(self, script: Script, *, usage: Mapping[str, int] | None = None) -> None:
         self.script = script
         self.usage = usage or {}
+        self.stop_reason = "end_turn"
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
         self._lock = threading.Lock()
@@ -212,6 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_message(request, reply)
 
     def _send_message(self, request: Request, blocks: Sequence[Block]) -> None:
+        uses_tools = any(isinstance(block, ToolUse) for block in blocks)
         content = [_content(block, f"{request.number}{place:02}") for place, block in enumerate(blocks)]
         usage = {"input_tokens": 1000, "output_tokens": 50}
         usage |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, **self.scripted.usage}
@@ -221,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             "role": "assistant",
             "model": request.body.get("model", ""),
             "content": content,
-            "stop_reason": "tool_use" if any(isinstance(block, ToolUse) for block in blocks) else "end_turn",
+            "stop_reason": "tool_use" if uses_tools else self.scripted.stop_reason,
             "stop_sequence": None,
             "usage": usage,
         }

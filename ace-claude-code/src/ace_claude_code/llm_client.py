@@ -33,6 +33,9 @@ _ISOLATED = (
     *("-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config"),
     *("--disable-slash-commands", "--no-session-persistence"),
 )
+# An answer that was cut off has no reason here: the binary reports it as an error.
+_FINISH_REASONS = {"end_turn": "stop", "stop_sequence": "stop"}
+"""The reasons of the binary, as `LLMResponse` names them."""
 
 
 @checked_class
@@ -161,7 +164,7 @@ class ClaudeCodeLLMClient:
         known = None if answers is None else answers.next(request, kind)
         if known is not None:
             response = _response(json.loads(known))
-            note_model_call(config.model_string, response.usage, 0.0, recorded=True)
+            _note(config, response, 0.0, prompt, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         try:
@@ -175,8 +178,22 @@ class ClaudeCodeLLMClient:
             result = result if kept == record else json.loads(kept)  # another process was first
         response = _response(result)
         self._account.add(response.usage)
-        note_model_call(config.model_string, response.usage, time.monotonic() - started)
+        _note(config, response, time.monotonic() - started, prompt)
         return response
+
+
+def _note(
+    config: ClaudeCodeLLMConfig, response: LLMResponse, seconds: float, prompt: str, *, recorded: bool = False
+) -> None:
+    note_model_call(
+        config.model_string,
+        response.usage,
+        seconds,
+        recorded=recorded,
+        finish_reason=response.finish_reason,
+        prompt=prompt,
+        answer=response.text,
+    )
 
 
 def _one_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -207,7 +224,8 @@ def _response(result: Record) -> LLMResponse:
     # If the model answered with an object, its text only says that it did.
     structured = mapping_in(result, "structured_output")
     text = json.dumps(structured, ensure_ascii=False) if structured else text_in(result, "result")
-    return LLMResponse(text, raw=dict(result), usage=usage, finish_reason="stop")
+    reason = text_in(result, "stop_reason")
+    return LLMResponse(text, raw=dict(result), usage=usage, finish_reason=_FINISH_REASONS.get(reason, reason))
 
 
 def _completion(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: str, schema: str | None) -> Record:

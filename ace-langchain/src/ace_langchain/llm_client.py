@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.calls import BLOCKING, ON_LOOP, AnswerProblem, Calling, RejectedAnswer, finished, note_model_call, until_usable
@@ -209,7 +209,7 @@ class LangChainLLMClient:
     ) -> LLMResponse:
         started = time.monotonic()
         answer = await self._invoked(calling, self.chat_model, list(messages), settings)
-        return self._response(answer, time.monotonic() - started)
+        return self._response(answer, time.monotonic() - started, messages)
 
     async def _invoked(
         self, calling: Calling, runnable: Runnable[Any, Any], messages: list[dict[str, Any]], settings: dict[str, Any]
@@ -238,7 +238,7 @@ class LangChainLLMClient:
             started = time.monotonic()
             messages = start if rejected is None else [*start, _asked_again(rejected)]
             returned = await self._invoked(calling, asking, messages, settings)
-            response = self._response(returned["raw"], time.monotonic() - started)
+            response = self._response(returned["raw"], time.monotonic() - started, messages)
             return returned, _raw_text(response.text, returned["raw"])
 
         def read(answer: tuple[Any, str]) -> StructuredAnswer:
@@ -249,8 +249,8 @@ class LangChainLLMClient:
 
         return await until_usable(ask, read, text_of=lambda answer: answer[1], max_retries=self.validation_retries)
 
-    def _response(self, answer: AIMessage, seconds: float) -> LLMResponse:
-        """Convert an answer, and count its usage."""
+    def _response(self, answer: AIMessage, seconds: float, sent: Sequence[Mapping[str, object]]) -> LLMResponse:
+        """Convert the answer to the messages `sent`, count its usage, and emit its event."""
         plain = plain_message(answer)
         tokens = plain["usage"]
         details = mapping(mapping(answer.usage_metadata).get("input_token_details"))
@@ -264,8 +264,16 @@ class LangChainLLMClient:
             cache_write_tokens=int(number_in(details, "cache_creation") or 0),
         )
         self._account.add(usage)
-        note_model_call(self.model, usage, seconds)
-        return LLMResponse(plain["content"], answer, usage, _finish_reason(plain["stop_reason"]))
+        response = LLMResponse(plain["content"], answer, usage, _finish_reason(plain["stop_reason"]))
+        note_model_call(
+            self.model,
+            usage,
+            seconds,
+            finish_reason=response.finish_reason,
+            prompt=sent,
+            answer=response.text,
+        )
+        return response
 
     def _failed(self, error: Exception) -> LLMCallError:
         self._account.add(Usage(failed_requests=1))
