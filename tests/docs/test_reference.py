@@ -23,6 +23,7 @@ INTEGRATIONS = [
     "ace_openclaw",
     "ace_opik",
     "ace_otel",
+    "ace_postgres",
 ]
 
 

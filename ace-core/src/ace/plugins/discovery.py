@@ -102,6 +102,7 @@ RESERVED: Final = {
     "openclaw": "ace-openclaw",
     "opik": "ace-opik",
     "otel": "ace-otel",
+    "postgres": "ace-postgres",
 }
 """The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(
