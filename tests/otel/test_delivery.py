@@ -6,6 +6,8 @@ import base64
 import json
 import logging
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +15,15 @@ from typing import NamedTuple
 
 import pytest
 
+from ace.integrations import UsageError
 from ace.protocols.observers import RunEnded, RunStarted, SampleEnded, SampleStarted, emit
 from ace_otel import instrument
 from ace_otel.backends import BACKENDS, destination
+from ace_otel.plugin import ace_observers
 from tests.otel.collector import Collector
 from tests.support.command_line import ace
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
 
 
 class Documented(NamedTuple):
@@ -156,6 +162,37 @@ def test_wrong_use_of_the_check(tmp_path: Path) -> None:
     assert "no backend 'fenix'; the backends are langfuse, logfire, mlflow, opik, phoenix" in done.err
     done = ace("otel", "check", folder=tmp_path, environ={"OTEL_SDK_DISABLED": "true"})
     assert done.code == 2 and "OTEL_SDK_DISABLED is set" in done.err
+
+
+def test_a_backend_without_its_keys_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"question": "2+2?", "answer": "4"}))
+    with ScriptedServer(learning_script()) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        done = ace("learn", "a.json", "--otel", "langfuse", *model, folder=tmp_path)
+        assert done.code == 2 and server.requests == []
+    assert done.err == (
+        "ace: --otel langfuse requires LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY; set the environment variables\n"
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.json"]
+
+
+def test_the_option_requires_the_keys_that_the_backends_need() -> None:
+    [spec] = ace_observers()
+    assert spec.options[0].values == tuple(sorted(BACKENDS))
+    for backend in BACKENDS:
+        required = spec.options[0].required_variables.get(backend, ())
+        if required:
+            with pytest.raises(UsageError, match=" and ".join(required) + "$"):
+                destination(backend, {})
+        destination(backend, dict.fromkeys(required, "k"))
+
+
+def test_the_help_lists_the_options_without_opentelemetry() -> None:
+    code = "import sys; from ace.cli.start import run; run(['learn', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, modules = " ".join(done.stdout.split()), done.stdout.splitlines()[-1].split()
+    assert "--otel [langfuse|logfire|mlflow|opik|phoenix]: Send spans" in shown and "--otel-content: Send" in shown
+    assert "ace_otel.plugin" in modules and not {"opentelemetry", "ace_otel.backends"} & {*modules}
 
 
 def test_an_unknown_value_of_the_option(tmp_path: Path) -> None:

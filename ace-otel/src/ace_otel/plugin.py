@@ -23,6 +23,10 @@ def ace_observers() -> Iterator[ObserverSpec]:
                 name="otel",
                 summary="Send spans and metrics to the collector of the OTEL_... variables, or to this backend",
                 values=("langfuse", "logfire", "mlflow", "opik", "phoenix"),
+                required_variables={
+                    "langfuse": ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"),
+                    "logfire": ("LOGFIRE_TOKEN",),
+                },
             ),
             ObserverOption(name="otel-content", summary="Send the redacted texts of prompts, answers and errors too"),
         ),

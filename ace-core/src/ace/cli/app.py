@@ -28,7 +28,7 @@ from ace.cli.plugin_commands import (
     call_command,
     why_unknown,
 )
-from ace.plugins import CommandSpec
+from ace.plugins import CommandSpec, ObserverOption
 from ace.plugins.loading import load_hooks
 
 __all__ = ["build_app", "run_command"]
@@ -51,7 +51,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     app = App(
         name="ace",
         help=HELP,
-        help_epilogue=EPILOGUE,
+        help_epilogue=_options_of_plugins(arguments) + EPILOGUE,
         help_format="markdown",  # joins the lines of a paragraph
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
@@ -65,6 +65,20 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     elif arguments[1:2] in ([], ["--help"], ["-h"]):
         _import_commands(app[arguments[0]])
     return app
+
+
+def _options_of_plugins(arguments: Sequence[str]) -> str:
+    """Return the paragraphs of a command's help about the options for observers; empty if it is not shown."""
+    if "--help" not in arguments and "-h" not in arguments:
+        return ""
+    from ace.plugins.access import all_observer_options
+
+    options = [f"- {_shown_option(each)}: {each.summary.rstrip('.')}." for each in all_observer_options()]
+    return "\n".join(("Options of plugins, for all commands:\n", *options, "\n")) if options else ""
+
+
+def _shown_option(option: ObserverOption) -> str:
+    return f"--{option.name} [{'|'.join(option.values)}]" if option.values else f"--{option.name}"
 
 
 def _import_commands(app: App) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace.plugins.catalogue import CataloguedPlugin, catalogue
 from ace.plugins.discovery import InstalledPlugin
-from ace.plugins.errors import PluginLoadError, UnknownPluginError
+from ace.plugins.errors import PluginError, PluginLoadError, UnknownPluginError
 from ace.plugins.loading import PluginCode, load_hooks
 from ace.plugins.specs import (
     CommandSpec,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ace.runners import IntegrationRunner
 
 __all__ = [
+    "all_observer_options",
     "get_execute_step",
     "get_llm_client",
     "get_runner",
@@ -202,6 +203,18 @@ def observer_options(option: str) -> list[ObserverOption]:
         if given == shown or given.startswith(f"{shown}-"):
             return [each for spec in plugin.load().specs_of(ObserverSpec) for each in spec.options]
     return []
+
+
+def all_observer_options() -> list[ObserverOption]:
+    """Return the options of the observers of all plugins that can be loaded. Only their hook modules are imported."""
+    found: list[ObserverOption] = []
+    for plugin in catalogue().giving("observers"):
+        try:
+            loaded = plugin.load()
+        except PluginError:  # `ace --help` and `ace plugins` list it
+            continue
+        found += (option for spec in loaded.specs_of(ObserverSpec) for option in spec.options)
+    return found
 
 
 def load_command(name: str) -> Callable[..., Any]:

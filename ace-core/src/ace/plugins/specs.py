@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 __all__ = [
@@ -182,6 +182,8 @@ class ObserverOption:
     """A description of one line."""
     values: tuple[str, ...] = ()
     """The values that may follow it."""
+    required_variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For values that need them, the names of environment variables. If one is not set, no command is started."""
 
     @property
     def variable(self) -> str:
