@@ -9,10 +9,11 @@ from ace.trace_log.execution import (
     Severity,
     check_task_id,
 )
-from ace.trace_log.log import LoggedTrace, LogProblem, TraceLog
+from ace.trace_log.log import ArchiveReport, LoggedTrace, LogProblem, TraceLog
 from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
 
 __all__ = [
+    "ArchiveReport",
     "ExecutionError",
     "ExecutionResult",
     "ExecutionToTrace",

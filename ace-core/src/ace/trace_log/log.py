@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import time
+from collections import Counter
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from ace.atomic_file import append_line, folder_lock
+from ace.arguments import shown, whole_number
+from ace.atomic_file import append_line, folder_lock, write_durably
+from ace.pipeline import CancellationToken
 from ace.trace_log.execution import ExecutionTrace, check_task_id
 
-__all__ = ["LogProblem", "LoggedTrace", "TraceLog"]
+__all__ = ["ArchiveReport", "LogProblem", "LoggedTrace", "TraceLog"]
 
 _LONGEST_LINE: Final = 16_000_000
 """In bytes. Memory stays bounded, and no model could read a longer trace."""
 _MOST_PROBLEMS: Final = 1000
+_LONGEST_PAUSE: Final = 0.1
+"""The time after which a cancelled `follow` ends at the latest, in seconds."""
+_TAIL: Final = 256
+"""How many bytes before the position of `follow` are compared, to notice that the log was rewritten."""
 
 
 class LoggedTrace(NamedTuple):
@@ -34,6 +44,17 @@ class LogProblem(NamedTuple):
     """Its number, from 1."""
     reason: str
     """What is wrong with it."""
+
+
+class ArchiveReport(NamedTuple):
+    """What `TraceLog.archive` has done."""
+
+    archived: int
+    """How many lines were moved."""
+    kept: int
+    """How many lines are still in the log."""
+    path: Path | None
+    """The file that they were moved to; None if none was moved."""
 
 
 class TraceLog:
@@ -57,7 +78,7 @@ class TraceLog:
         self.path: Final = Path(path)
         """The file."""
         self.problems: list[LogProblem] = []
-        """The lines that are not traces, of the last `read`; at most the first 1,000."""
+        """The lines that are not traces, of the last `read` or `follow`; at most the first 1,000."""
         self.problem_count = 0
         """How many lines are not traces."""
 
@@ -110,6 +131,117 @@ class TraceLog:
                 if found is not None:
                     yield found
 
+    def follow(
+        self,
+        tasks: Collection[str] = (),
+        *,
+        interval: float = 0.5,
+        cancel_token: CancellationToken | None = None,
+    ) -> Iterator[LoggedTrace]:
+        """Yield the traces that the log contains, and then those that are appended, until it is cancelled.
+
+        The log may not exist yet, and it may be truncated, replaced or archived meanwhile: it is then read from its
+        start. Each line is yielded once, or reported once in `problems`, also if it is read again. An incomplete last
+        line is read when it is complete.
+
+        Args:
+            tasks: Only yield the traces of these tasks; of all tasks if it is empty.
+            interval: The time between two looks at the log, in seconds.
+            cancel_token: Ends it. Without a token it never ends.
+
+        Raises:
+            ValueError: `interval` is not greater than 0.
+            OSError: The log exists and cannot be read.
+        """
+        if not interval > 0:
+            raise ValueError(f"interval must be greater than 0 seconds, got {shown(interval)}")
+        self.problems, self.problem_count = [], 0
+        token = CancellationToken() if cancel_token is None else cancel_token
+        return self._followed(frozenset(tasks), interval, token)
+
+    def _followed(self, wanted: Collection[str], interval: float, token: CancellationToken) -> Iterator[LoggedTrace]:
+        known: set[bytes] = set()
+        followed: _FollowedFile | None = None
+        try:
+            while True:
+                if followed is None:
+                    followed = _FollowedFile.opened(self.path)
+                if followed is not None:
+                    for line, number in followed.new_lines():
+                        if token.is_cancelled:
+                            return
+                        found = self._new(line, number, wanted, known)
+                        if found is not None:
+                            yield found
+                    if followed.is_replaced(self.path):
+                        followed.close()
+                        followed = None
+                        if self.path.exists():
+                            continue
+                if _is_cancelled_within(interval, token):
+                    return
+        finally:
+            if followed is not None:
+                followed.close()
+
+    def _new(self, line: bytes, number: int, wanted: Collection[str], known: set[bytes]) -> LoggedTrace | None:
+        """Return the trace in a line; None also if the line was already yielded or reported."""
+        digest = hashlib.blake2b(line.rstrip(), digest_size=16).digest()
+        if digest in known:
+            return None
+        problems = self.problem_count
+        found = self._parsed(line, number, wanted)
+        if found is not None or self.problem_count > problems:
+            known.add(digest)
+        return found
+
+    def archive(self, *, keep_per_task: int = 10, keep_days: float = 30) -> ArchiveReport:
+        """Move old traces to a file in the folder `archive` beside the log.
+
+        A trace is moved if it is older than `keep_days` and at least `keep_per_task` later traces of its task are in
+        the log. Lines that are not traces, and traces without a timestamp, are kept. If the process is killed, no trace
+        is lost; at most, those that were moved are also still in the log.
+
+        Args:
+            keep_per_task: The number of traces to keep of each task, of any age.
+            keep_days: The age in days up to which all traces are kept.
+
+        Raises:
+            ValueError: An argument is negative.
+            OSError: The log cannot be read, or a file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> log = TraceLog(Path(tempfile.mkdtemp()) / "log.jsonl")
+            >>> for day in (1, 2):
+            ...     time_of_day = datetime(2026, 1, day, tzinfo=UTC)
+            ...     log.append(ExecutionTrace(task_id="bd-1", outcome="success", timestamp=time_of_day))
+            >>> report = log.archive(keep_per_task=1)
+            >>> report.archived, report.kept, report.path.parent.name
+            (1, 1, 'archive')
+        """
+        whole_number("keep_per_task", keep_per_task, least=0, of="traces")
+        if not keep_days >= 0:
+            raise ValueError(f"keep_days must be at least 0 days, got {shown(keep_days)}")
+        now = datetime.now(UTC)
+        with folder_lock(self.path):
+            lines = self._lines()
+            is_old = _old_lines(lines, keep_per_task, now - timedelta(days=keep_days))
+            moved = [line for line, old in zip(lines, is_old, strict=True) if old]
+            if not moved:
+                return ArchiveReport(0, len(lines), None)
+            target = self.path.parent / "archive" / f"{self.path.stem}-{now:%Y%m%dT%H%M%S.%fZ}{self.path.suffix}"
+            write_durably(target, b"".join(moved))
+            write_durably(self.path, b"".join(line for line, old in zip(lines, is_old, strict=True) if not old))
+        return ArchiveReport(len(moved), len(lines) - len(moved), target)
+
+    def _lines(self) -> list[bytes]:
+        try:
+            with self.path.open("rb") as file:
+                return file.readlines()
+        except FileNotFoundError:
+            return []
+
     def _parsed(self, line: bytes, number: int, wanted: Collection[str]) -> LoggedTrace | None:
         """Return the trace in a line; None if it is blank, of another task, or a problem, which is then recorded."""
         if not line.strip():
@@ -122,6 +254,74 @@ class TraceLog:
                 self.problems.append(LogProblem(number, str(error)))
             return None
         return None if trace is None else LoggedTrace(trace, number)
+
+
+class _FollowedFile:
+    """A log that is read as it grows. It stays open after it was replaced, so that its last lines are not missed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._position = 0
+        self._line = 0
+        self._tail = b""
+
+    @classmethod
+    def opened(cls, path: Path) -> _FollowedFile | None:
+        try:
+            return cls(path.open("rb"))
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def is_replaced(self, path: Path) -> bool:
+        try:
+            return not os.path.samestat(path.stat(), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return True
+
+    def new_lines(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the complete lines that have not been read, with their numbers."""
+        if self._is_rewritten():
+            self._position, self._line, self._tail = 0, 0, b""
+        size = os.fstat(self._file.fileno()).st_size
+        self._file.seek(self._position)
+        while self._position < size and (line := _next_line(self._file)).endswith(b"\n"):
+            self._position = self._file.tell()
+            self._line += 1
+            self._tail = line[-_TAIL:]
+            yield line, self._line
+
+    def _is_rewritten(self) -> bool:
+        """Whether the file no longer has what was last read of it, such as after a truncation."""
+        self._file.seek(self._position - min(len(self._tail), self._position))
+        return self._file.read(len(self._tail)) != self._tail
+
+
+def _is_cancelled_within(seconds: float, token: CancellationToken) -> bool:
+    """Wait, and return whether the token was cancelled before or meanwhile."""
+    end = time.monotonic() + seconds
+    while not token.is_cancelled and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _LONGEST_PAUSE))
+    return token.is_cancelled
+
+
+def _old_lines(lines: list[bytes], keep_per_task: int, oldest: datetime) -> list[bool]:
+    """Return for each line whether it is a trace to be archived."""
+    later: Counter[str] = Counter()
+    old = [False] * len(lines)
+    for place in range(len(lines) - 1, -1, -1):
+        try:
+            trace = _trace_in(lines[place], ())
+        except ValueError:
+            continue
+        if trace is None:
+            continue
+        is_old = trace.timestamp is not None and trace.timestamp < oldest
+        old[place] = is_old and later[trace.task_id] >= keep_per_task
+        later[trace.task_id] += 1
+    return old
 
 
 def _next_line(file: BinaryIO) -> bytes:
