@@ -136,6 +136,7 @@ class SpanBuilder:
             observers.SubQuestionAnswered: self._question_answered,
             observers.SkillsChanged: self._skills_changed,
             observers.SkillProven: self._skill_proven,
+            observers.BatchJudged: self._batch_judged,
             observers.AnswerEvaluated: self._answer_evaluated,
         }
 
@@ -313,6 +314,16 @@ class SpanBuilder:
             attributes["ace.skill.answer_before"] = _text(event.before)
             attributes["ace.skill.answer_after"] = _text(event.after)
         self._add_event(event.run_id, "ace.skill.proven", attributes)
+
+    def _batch_judged(self, event: observers.BatchJudged) -> None:
+        attributes: dict[str, AttributeValue] = {
+            "ace.gate.name": event.gate,
+            "ace.gate.accepted": event.accepted,
+            "ace.gate.reason": _text(event.reason),
+        }
+        for name, figures in (("before", event.before), ("after", event.after)):
+            attributes |= {f"ace.gate.{name}.{figure}": float(value) for figure, value in figures.items()}
+        self._add_event(event.run_id, "ace.gate.judged", attributes)
 
     def _answer_evaluated(self, event: observers.AnswerEvaluated) -> None:
         for name, score in event.metrics.items():

@@ -9,6 +9,7 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.evaluation.call_costs import Spent
     from ace.evaluation.comparison import Comparison, Measure, SampleChange, compare
+    from ace.evaluation.counters import CounterGate, CounterMetrics, counter_metrics
     from ace.evaluation.effects import LeftOut, SkillEffect, leave_one_out, skill_effects
     from ace.evaluation.evaluation import Evaluation, JudgedAnswer, UnfinishedEvaluationError
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
@@ -26,6 +27,8 @@ __all__ = [
     "Budget",
     "CaseTest",
     "Comparison",
+    "CounterGate",
+    "CounterMetrics",
     "Evaluation",
     "EvaluationReport",
     "Evaluator",
@@ -55,6 +58,7 @@ __all__ = [
     "bootstrap_interval",
     "case_samples",
     "compare",
+    "counter_metrics",
     "html_page",
     "json_report",
     "junit_xml",
@@ -78,6 +82,8 @@ __getattr__, __dir__ = lazy_exports(
         "Budget": "evaluator",
         "CaseTest": "skill_test_report",
         "Comparison": "comparison",
+        "CounterGate": "counters",
+        "CounterMetrics": "counters",
         "Evaluation": "evaluation",
         "EvaluationReport": "report",
         "Evaluator": "evaluator",
@@ -107,6 +113,7 @@ __getattr__, __dir__ = lazy_exports(
         "bootstrap_interval": "statistics",
         "case_samples": "skill_tests",
         "compare": "comparison",
+        "counter_metrics": "counters",
         "html_page": "report",
         "json_report": "report",
         "junit_xml": "skill_test_report",

@@ -24,6 +24,7 @@ from ace.protocols.errors import (
     RoleError,
     UnusableAnswerError,
 )
+from ace.protocols.gate import GateLike, Verdict
 from ace.protocols.llm import (
     AnyLLMClient,
     AsyncLLMClientLike,
@@ -70,6 +71,7 @@ __all__ = [
     "EmbedderFactory",
     "EmbedderLike",
     "EmptyAnswerError",
+    "GateLike",
     "LLMAuthenticationError",
     "LLMCallError",
     "LLMClientLike",
@@ -90,6 +92,7 @@ __all__ = [
     "UnusableAnswerError",
     "UpdatesTogetherLike",
     "Usage",
+    "Verdict",
     "converted_trace",
     "embedder_names",
     "find_embedder",

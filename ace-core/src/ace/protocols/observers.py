@@ -14,6 +14,7 @@ from ace.registry import Registry
 
 __all__ = [
     "AnswerEvaluated",
+    "BatchJudged",
     "Event",
     "ModelCalled",
     "Observer",
@@ -254,6 +255,26 @@ class SkillProven:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchJudged:
+    """A gate has decided whether the operations of a sample are applied."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    gate: str
+    """The class of the gate, such as `CounterGate`."""
+    accepted: bool
+    """Whether the operations are applied."""
+    reason: str
+    """The reason."""
+    before: Mapping[str, float]
+    """The gate's figures for the skillbook without the operations."""
+    after: Mapping[str, float]
+    """The same figures with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReflectionTurn:
     """A recursive reflection has finished a turn."""
 
@@ -302,6 +323,7 @@ Event = (
     | AnswerEvaluated
     | SkillsChanged
     | SkillProven
+    | BatchJudged
     | ReflectionTurn
     | SubQuestionAnswered
 )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import PipelineHook
     from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.steps.leakage_guard import GuardedKind
@@ -54,6 +55,8 @@ class StepOptions(TypedDict, total=False):
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
     allow: Collection[GuardedKind]
     max_adds: int | None
+    max_operations: int | None
+    gate: GateLike | None
     provenance: Provenance
     reflections_per_call: int
     prove: Prove
@@ -112,6 +115,12 @@ class LearningSettings:
     max_adds: int | None = 50
     """How many skills one answer of the skill manager may add; further ones are skipped and reported. None sets no
     limit."""
+    max_operations: int | None = None
+    """How many operations of one answer of the skill manager are applied, TAG not counted; further ones are skipped and
+    reported. None sets no limit."""
+    gate: GateLike | None = None
+    """Decides whether the operations of a sample are applied, such as `ace.evaluation.CounterGate`. None applies
+    all."""
     provenance: Provenance = "full"
     """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
@@ -155,8 +164,7 @@ class LearningSettings:
             instance_of("dedup_config", self.dedup_config, DeduplicationConfig)
         whole_number("dedup_interval", self.dedup_interval, of="samples")
         whole_number("checkpoint_interval", self.checkpoint_interval, of="samples")
-        if self.max_adds is not None:
-            whole_number("max_adds", self.max_adds, of="skills")
+        self._check_changes()
         one_of("provenance", self.provenance, PROVENANCES)
         checked_reflections_per_call(self.reflections_per_call)
         self._check_proofs()
@@ -169,6 +177,14 @@ class LearningSettings:
                 f"{self.skillbook_path}: a run saves its skillbook as .json or .db; "
                 "load a text with Skillbook.load_from_file and pass it as skillbook"
             )
+
+    def _check_changes(self) -> None:
+        if self.max_adds is not None:
+            whole_number("max_adds", self.max_adds, of="skills")
+        if self.max_operations is not None:
+            whole_number("max_operations", self.max_operations, of="operations")
+        if self.gate is not None:
+            with_method("gate", self.gate, "judge")
 
     def _check_proofs(self) -> None:
         if self.prove not in (True, False, "auto"):
@@ -226,6 +242,8 @@ class LearningSettings:
             checkpoint_interval=self.checkpoint_interval,
             guard=LeakageGuard(self.allow),
             max_adds=self.max_adds,
+            max_operations=self.max_operations,
+            gate=self.gate,
             provenance=self.provenance,
             reflections_per_call=self.reflections_per_call,
             agent=agent if self.proof_agent is None else self.proof_agent,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.deduplicate import DeduplicateStep
     from ace.steps.evaluate import EvaluateStep
+    from ace.steps.gate import GateStep
     from ace.steps.known import KnownStep
     from ace.steps.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.load_traces import LoadTracesStep
@@ -30,6 +31,7 @@ __all__ = [
     "EndOfRun",
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
+    "GateStep",
     "GuardedKind",
     "KnownStep",
     "LeakageGuard",
@@ -55,6 +57,7 @@ __getattr__, __dir__ = lazy_exports(
         "EndOfRun": "tail",
         "EvaluateStep": "evaluate",
         "ExportSkillbookMarkdownStep": "checkpoint",
+        "GateStep": "gate",
         "GuardedKind": "leakage_guard",
         "KnownStep": "known",
         "LeakageGuard": "leakage_guard",

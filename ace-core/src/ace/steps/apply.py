@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ace.arguments import checked_class, whole_number
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["MAX_ADDS", "ApplyStep", "learned_content", "used_skills"]
+__all__ = ["MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
+
+REFUSED: Final = "refused_operations"
+"""The key in the metadata of a context under which `GateStep` notes why operations are refused, by their index."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +46,11 @@ class ApplyStep:
         guard: Decides which operations are rejected.
         max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
             reported. None sets no limit.
+        max_operations: How many operations of one answer are applied, TAG not counted; further ones are skipped and
+            reported. None sets no limit.
 
     Raises:
-        ValueError: `max_adds` is below 1.
+        ValueError: `max_adds` or `max_operations` is below 1.
     """
 
     requires = frozenset({"skill_manager_output"})
@@ -54,11 +59,19 @@ class ApplyStep:
     max_workers = 1
 
     def __init__(
-        self, skillbook: Skillbook, *, guard: LeakageGuard | None = None, max_adds: int | None = MAX_ADDS
+        self,
+        skillbook: Skillbook,
+        *,
+        guard: LeakageGuard | None = None,
+        max_adds: int | None = MAX_ADDS,
+        max_operations: int | None = None,
     ) -> None:
         self.skillbook = self.lane_key = skillbook
         self.guard = LeakageGuard() if guard is None else guard
         self.max_adds = None if max_adds is None else whole_number("max_adds", max_adds, of="skills")
+        self.max_operations = (
+            None if max_operations is None else whole_number("max_operations", max_operations, of="operations")
+        )
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Apply the operations; the context is returned unchanged."""
@@ -66,7 +79,7 @@ class ApplyStep:
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
-        known = known_of_task(ctx) if any(operation.content for operation in batch.operations) else KnownOfTask()
+        problems = iter({**dict.fromkeys(range(len(batch.operations))), **self.omitted(ctx)}.values())
         progress = {
             "trace_id": "" if key is None else key.sample,
             "index": ctx.global_sample_index,
@@ -87,7 +100,7 @@ class ApplyStep:
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
-                problem_with=self._problem_with(known, {id(note.operation): note.reason for note in notes}),
+                problem_with=lambda _: next(problems),  # asked once about each operation, in their order
             )
         except AlreadyCommittedError as error:
             logger.info("The operations are not applied a second time: %s", error)
@@ -96,32 +109,40 @@ class ApplyStep:
             _tell_proofs(ctx, notes, report)
         return ctx
 
-    def _problem_with(self, known: KnownOfTask, unproven: Mapping[int, str]) -> Callable[[UpdateOperation], str | None]:
-        """Return a function that says why an operation of one answer is skipped; it is called in their order.
+    def omitted(self, ctx: ACEStepContext) -> Mapping[int, str]:
+        """Return the reasons for which operations of a sample are not applied, by their index in the batch.
 
         Args:
-            known: What is known about the task.
-            unproven: Why `ProveStep` dropped operations, by the `id()` of the operations in the batch.
+            ctx: The context of the sample, with its operations.
         """
-        adds = 0
-
-        def problem_with(operation: UpdateOperation) -> str | None:
-            nonlocal adds
+        batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        known = known_of_task(ctx) if any(operation.content for operation in batch.operations) else KnownOfTask()
+        notes: Sequence[ProofNote] = ctx.metadata.get("proofs", ())
+        unproven = {id(note.operation): note.reason for note in notes}
+        refused: Mapping[int, str] = ctx.metadata.get(REFUSED, {})
+        omitted: dict[int, str] = {}
+        adds = operations = 0
+        for index, operation in enumerate(batch.operations):
             problem = unproven.get(id(operation)) or self.guard.problem_with(
                 operation, known.answers, feedback=known.feedback
             )
-            if problem is None and _adds(operation):
+            problem = problem or refused.get(index)
+            if problem is None and _has_type(operation, "ADD"):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:
-                    return f"one answer may add at most {self.max_adds} skills (max_adds)"
-            return problem
+                    problem = f"one answer may add at most {self.max_adds} skills (max_adds)"
+            if problem is None and not _has_type(operation, "TAG"):
+                operations += 1
+                if self.max_operations is not None and operations > self.max_operations:
+                    problem = f"one answer may make at most {self.max_operations} changes (max_operations)"
+            if problem is not None:
+                omitted[index] = problem
+        return omitted
 
-        return problem_with
 
-
-def _adds(operation: UpdateOperation) -> bool:
+def _has_type(operation: UpdateOperation, name: str) -> bool:
     given: object = operation.type  # the constructor accepts any value
-    return isinstance(given, str) and given.strip().upper() == "ADD"
+    return isinstance(given, str) and given.strip().upper() == name
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:

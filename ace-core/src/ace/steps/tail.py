@@ -12,6 +12,7 @@ from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike
 from ace.steps.apply import MAX_ADDS, ApplyStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
+from ace.steps.gate import GateStep
 from ace.steps.known import KnownStep
 from ace.steps.prove import ProveStep
 from ace.steps.reflect import ReflectStep
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import StepProtocol
     from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.skill import Provenance
@@ -61,6 +63,8 @@ def learning_tail(
     checkpoint_interval: int = 10,
     guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
+    max_operations: int | None = None,
+    gate: GateLike | None = None,
     provenance: Provenance = "full",
     reflections_per_call: int = 1,
     agent: AgentLike | None = None,
@@ -86,6 +90,8 @@ def learning_tail(
         guard: Decides which operations are rejected; by default those that copy the right answer or a prompt, or
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
+        max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
+        gate: Decides whether the operations of a sample are applied; see `GateStep`.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
         reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
@@ -98,8 +104,8 @@ def learning_tail(
         final_test: Whether cases whose shown skills have changed are asked once more at the end of a run.
 
     Returns:
-        Known, Reflect, Tag, Update, Prove, Apply, then Deduplicate and Checkpoint if requested. Known and Prove are
-        missing if skills are not proven, or with `provenance="ids"`.
+        Known, Reflect, Tag, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known and Prove
+        are missing if skills are not proven, or with `provenance="ids"`; Gate is missing without a gate.
 
     Raises:
         ValueError: `prove` is True and no agent is given, or `reflections_per_call` is out of range.
@@ -109,11 +115,12 @@ def learning_tail(
     # Without the texts of their cases, skills could not be tested later, so they stay unproven.
     prover = _prover(agent, prove, judge, environment, retrieval) if provenance == "full" else None
     reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None)
+    apply = ApplyStep(skillbook, guard=guard, max_adds=max_adds, max_operations=max_operations)
     steps: list[StepProtocol[ACEStepContext]] = [
         reflect,
         TagStep(skillbook),
         UpdateStep(skill_manager, allow=allow, provenance=provenance, reflections_per_call=reflections_per_call),
-        ApplyStep(skillbook, guard=guard, max_adds=max_adds),
+        apply,
     ]
     if prover is not None:
         proof = ProveStep(
@@ -126,6 +133,8 @@ def learning_tail(
             final_test=final_test,
         )
         steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
+    if gate is not None:
+        steps.insert(-1, GateStep(gate, skillbook, apply=apply))
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):
             dedup_manager = dedup_manager.with_skill_manager(skill_manager)

@@ -21,6 +21,7 @@ from ace.pipeline import PipelineCancelled
 from ace.plugins import CommandSpec, ObserverSpec
 from ace.protocols.observers import (
     AnswerEvaluated,
+    BatchJudged,
     Event,
     ModelCalled,
     ReflectionTurn,
@@ -250,6 +251,8 @@ def _events(trace: str = "kit") -> list[Event]:
         SkillsChanged("", "", (), ()),
         SkillProven(run, trace, "maths-00001", passed=True, before="5", after="4", retries=0),
         SkillProven(run, trace, "", passed=False, before="5", after="5", retries=1, reason="it breaks another case"),
+        BatchJudged(run, trace, "CounterGate", True, "net score 2 -> 3 (+1)", {"net": 2}, {"net": 3}),
+        BatchJudged("", "", "CounterGate", False, "nothing to do", {}, {}),
         SampleEnded(run, trace, 1, 1, error=None, failed_at=None, seconds=0.2, already_learned=False),
         SampleEnded(run, trace, 1, 2, PipelineCancelled("stopped"), "ReflectStep", seconds=0.0, already_learned=False),
         RunEnded(run, learned=1, already_learned=0, failed=0, cancelled=1, seconds=0.3, stopped_by="cancelled"),

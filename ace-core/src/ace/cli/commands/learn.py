@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -37,6 +37,8 @@ def command(
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunFlags = _DEFAULT_RUN,
     group: int | None = None,
+    gate: Annotated[Literal["counters", "none"], Parameter(show_default=False)] = "none",
+    max_operations: int | None = None,
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -62,17 +64,30 @@ def command(
         run: Options of the run.
         group: Review this many traces together, to find what shows only in several of them. Needs --reflector
             recursive.
+        gate: What decides whether the changes from a trace are kept. counters refuses them if skills that were judged
+            helpful would be lost; it needs a .db skillbook. [default: none]
+        max_operations: Apply at most this many changes from one trace, judgements of skills not counted.
         again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
-    check_from_one({"--group": group})
+    check_from_one({"--group": group, "--max-operations": max_operations})
     if group is not None and run.reflector != "recursive":
         raise UsageError("--group is an option of --reflector recursive")
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
+    if gate != "none" and not SkillbookPlace(settings.skillbook).keeps_history:
+        raise UsageError(
+            f"--gate {gate} needs a skillbook with a history, and {settings.skillbook!r} has none; "
+            "give a skillbook that ends in .db"
+        )
     plan = RunPlan(
-        command=Learn(again, group), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json
+        command=Learn(again, group, gate, max_operations),
+        paths=path,
+        settings=settings,
+        options=run,
+        assume_yes=yes,
+        as_json=as_json,
     )
     return plan.carry_out()
 
@@ -83,6 +98,8 @@ class Learn(LearningCommand):
 
     again: bool
     group: int | None = None
+    gate: Literal["counters", "none"] = "none"
+    max_operations: int | None = None
     name = "learn"
 
     @property
@@ -134,8 +151,11 @@ class Learn(LearningCommand):
 
     def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""
+        from ace.evaluation import CounterGate
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import TraceAnalyser
 
-        options = {**options, "proof_agent": agent_for(client)}
+        gate = CounterGate() if self.gate == "counters" else None
+        limit = self.max_operations
+        options = {**options, "proof_agent": agent_for(client), "gate": gate, "max_operations": limit}
         return TraceAnalyser.from_roles(reflector=reflector, skill_manager=skill_manager_for(client), **options)

@@ -13,7 +13,7 @@ from ace.cli.console import counted, print_table, print_text, visible
 from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
-from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
+from ace.protocols.observers import BatchJudged, Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
 
 if TYPE_CHECKING:
     from ace.cli.inputs import InputProblem
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Failure",
+    "GateCounts",
     "LeftOut",
     "ModelUse",
     "NewSkill",
@@ -92,6 +93,14 @@ class ProofCounts:
     use: ModelUse = ModelUse()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCounts:
+    """How often the gate has accepted the changes from an input, and how often it has refused them."""
+
+    accepted: int = 0
+    refused: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A trace that was not learned from."""
@@ -143,6 +152,7 @@ class RunReport:
     left_out: Sequence[LeftOut]
     use: ModelUse
     proofs: ProofCounts = ProofCounts()
+    gate: GateCounts = GateCounts()
 
     @property
     def unreadable(self) -> int:
@@ -160,6 +170,7 @@ class RunCounts:
     use: ModelUse = field(default_factory=ModelUse)
     """What the model was asked."""
     _proofs: ProofCounts = field(default_factory=ProofCounts)
+    _gate: GateCounts = field(default_factory=GateCounts)
     _changes: Counter[str] = field(default_factory=Counter)
     _added: dict[str, None] = field(default_factory=dict)
     _left_out: list[LeftOut] = field(default_factory=list)
@@ -174,6 +185,8 @@ class RunCounts:
                 self._count_changes(event)
             elif isinstance(event, SkillProven):
                 self._count_proof(event)
+            elif isinstance(event, BatchJudged):
+                self._count_verdict(event)
             elif isinstance(event, ModelCalled):
                 self.use = _counted(self.use, event)
                 if event.role == PROVE_ROLE:
@@ -213,6 +226,7 @@ class RunCounts:
             left_out=tuple(self._left_out),
             use=self.use,
             proofs=self._proofs,
+            gate=self._gate,
         )
 
     def _count_sample(self, event: SampleEnded) -> None:
@@ -242,6 +256,13 @@ class RunCounts:
             self._proofs = replace(before, proven=before.proven + 1, rewritten=rewritten)
         else:
             self._proofs = replace(before, failing=before.failing + 1)
+
+    def _count_verdict(self, event: BatchJudged) -> None:
+        before = self._gate
+        if event.accepted:
+            self._gate = replace(before, accepted=before.accepted + 1)
+        else:
+            self._gate = replace(before, refused=before.refused + 1)
 
 
 def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
@@ -299,6 +320,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
         "proofs": asdict(report.proofs),
+        "gate": asdict(report.gate),
     }
 
 
@@ -353,6 +375,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("skills merged", str(skills.merged)),
         ("skills removed", str(skills.removed) if skills.removed else ""),
         ("changes rejected", str(skills.skipped) if skills.skipped else ""),
+        ("changes from an input", _judged(report.gate)),
         ("skills in all", str(skills.total)),
         ("model calls", str(use.calls)),
         ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
@@ -367,6 +390,10 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
     ]
     return [[name, value] for name, value in rows if value]
+
+
+def _judged(gate: GateCounts) -> str:
+    return f"accepted by the gate {gate.accepted}, refused {gate.refused}" if gate.accepted or gate.refused else ""
 
 
 def _cached_share(use: ModelUse) -> str:

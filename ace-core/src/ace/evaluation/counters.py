@@ -1,0 +1,270 @@
+"""A gate that compares the counters of a skillbook before and after a batch of operations.
+
+Counters are bookkeeping: they say how often a skill was judged helpful or harmful. The gate prevents a model from
+discarding what has helped; it does not measure whether a skill helps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, final
+
+from ace.arguments import checked_arguments
+from ace.protocols.gate import Verdict
+from ace.skill import TAGS
+
+if TYPE_CHECKING:
+    from ace.protocols.roles import SkillbookReader
+    from ace.skill import Skill
+    from ace.updates import UpdateBatch, UpdateOperation
+
+__all__ = ["CounterGate", "CounterMetrics", "counter_metrics"]
+
+
+@dataclass(frozen=True, slots=True)
+class CounterMetrics:
+    """The sums of the counters of the active skills of a book.
+
+    A skill is judged if it has been called helpful or harmful at least once. Averages are over judged skills only: over
+    all skills, each new one would lower them.
+    """
+
+    skills: int = 0
+    """The number of active skills."""
+    judged: int = 0
+    """How many of them were judged."""
+    helpful: int = 0
+    """How often they were judged helpful, in all."""
+    harmful: int = 0
+    """How often they were judged harmful, in all."""
+    sections: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """The number of active skills by section."""
+
+    @property
+    def net(self) -> int:
+        """How often skills were judged helpful minus how often they were judged harmful."""
+        return self.helpful - self.harmful
+
+    @property
+    def average_helpful(self) -> float:
+        """How often a judged skill was judged helpful, on average."""
+        return self.helpful / self.judged if self.judged else 0.0
+
+    @property
+    def average_harmful(self) -> float:
+        """How often a judged skill was judged harmful, on average."""
+        return self.harmful / self.judged if self.judged else 0.0
+
+    def figures(self) -> dict[str, float]:
+        """Return the numbers that the gate compares, by name."""
+        return {
+            "skills": self.skills,
+            "judged": self.judged,
+            "average_helpful": self.average_helpful,
+            "average_harmful": self.average_harmful,
+            "net": self.net,
+        }
+
+
+@checked_arguments()
+def counter_metrics(skillbook: SkillbookReader) -> CounterMetrics:
+    """Return the metrics of the active skills of a book.
+
+    Args:
+        skillbook: The book, or a view of it.
+
+    Example:
+        >>> from ace import Skillbook
+        >>> book = Skillbook()
+        >>> _ = book.add_skill("maths", "Check the units.", metadata={"helpful": 3, "harmful": 1})
+        >>> counter_metrics(book).net
+        2
+    """
+    skills = skillbook.skills()
+    return CounterMetrics(
+        skills=len(skills),
+        judged=sum(skill.helpful > 0 or skill.harmful > 0 for skill in skills),
+        helpful=sum(skill.helpful for skill in skills),
+        harmful=sum(skill.harmful for skill in skills),
+        sections=MappingProxyType(Counter(skill.section for skill in skills)),
+    )
+
+
+@final
+class CounterGate:
+    """Accepts a batch that does not lower the net score, by the first of these rules that holds.
+
+    1. The net score rises.
+    2. The net score is equal, and the average of helpful rises.
+    3. Neither the net score nor the average of helpful falls, and there are more skills.
+    4. All figures are equal, and the batch changes a skill: equal is good enough for a refinement.
+
+    TAG operations are counted on both sides, because they are applied whatever the verdict is. Of the helpful counters
+    that ADD and UPDATE bring, as a merge does, only as many count as the removed skills of the batch had.
+
+    Example:
+        >>> from ace import Skillbook
+        >>> from ace.updates import UpdateBatch, UpdateOperation
+        >>> book = Skillbook()
+        >>> skill = book.add_skill("maths", "Check the units.", metadata={"helpful": 3})
+        >>> batch = UpdateBatch(operations=[UpdateOperation("REMOVE", skill_id=skill.id)])
+        >>> CounterGate().judge(skillbook=book, batch=batch).reason
+        'net score 3 -> 0 (-3)'
+    """
+
+    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> Verdict:
+        """Judge a batch by the counters before and after it.
+
+        Args:
+            skillbook: The book as it is.
+            batch: The operations that would be applied, in order.
+        """
+        if not any(operation.type != "TAG" for operation in batch.operations):
+            return Verdict(False, "nothing to do")
+        metrics = counter_metrics(skillbook)
+        tags = [operation for operation in batch.operations if operation.type == "TAG"]
+        before, _ = _after(metrics, skillbook, tags)
+        after, is_refined = _after(metrics, skillbook, batch.operations)
+        accepted, reason = _compared(before, after, is_refined=is_refined)
+        return Verdict(accepted, reason, before.figures(), after.figures())
+
+
+def _compared(before: CounterMetrics, after: CounterMetrics, *, is_refined: bool) -> tuple[bool, str]:
+    """Return whether the change is accepted, and the figure that decides it."""
+    if after.net != before.net:
+        return after.net > before.net, f"net score {_shown(before.net, after.net)}"
+    # Averages of the same sums are equal only as fractions: 5/3 of one book is 10/6 of another.
+    helpful = after.helpful * (before.judged or 1) - before.helpful * (after.judged or 1)
+    if helpful:
+        averages = f"{before.average_helpful:.2f} -> {after.average_helpful:.2f}"
+        return helpful > 0, f"net score unchanged at {after.net}, average helpful {averages}"
+    if after.skills != before.skills:
+        return (
+            after.skills > before.skills,
+            f"net score unchanged at {after.net}, skills {_shown(before.skills, after.skills)}",
+        )
+    if is_refined and (after.helpful, after.harmful, after.judged) == (before.helpful, before.harmful, before.judged):
+        return True, f"net score unchanged at {after.net}, skills changed in place"
+    return False, "nothing to do" if not is_refined else f"net score unchanged at {after.net}, and nothing improves"
+
+
+def _shown(before: int, after: int) -> str:
+    return f"{before} -> {after} ({after - before:+d})"
+
+
+def _after(
+    metrics: CounterMetrics, skillbook: SkillbookReader, operations: Sequence[UpdateOperation]
+) -> tuple[CounterMetrics, bool]:
+    """Return the metrics after the operations, and whether one of them changes an existing skill.
+
+    Only the skills that are named are looked at. Operations that the skillbook would skip count for nothing.
+    """
+    credit = _helpful_removed(skillbook, operations)
+    first: dict[str, _Counts] = {}  # the active skills that operations name, as they are
+    touched: dict[str, _Counts | None] = {}  # the same skills after the operations so far; None if not active
+    added: list[_Counts] = []
+    is_refined = False
+    for operation in operations:
+        if operation.type == "ADD":
+            if _can_be_added(operation, skillbook):
+                counts, credit = _Counts(0, 0, " ".join(operation.section.split())).claimed(operation, credit)
+                added.append(counts)
+            continue
+        id = operation.skill_id or ""
+        if id not in touched:
+            touched[id] = _Counts.of_skill(skillbook.get_skill(id))
+            if (known := touched[id]) is not None:
+                first[id] = known
+        before = touched[id]
+        if before is None:
+            continue
+        if operation.type == "REMOVE":
+            touched[id] = None
+        elif operation.type == "TAG":
+            touched[id] = before.tagged(operation)
+        elif operation.type == "UPDATE" and not _is_skipped(operation, skillbook.get_skill(id)):
+            touched[id], credit = before.claimed(operation, credit)
+            is_refined = True
+    left = [counts for counts in touched.values() if counts is not None]
+    return _with(metrics, gone=first.values(), come=[*left, *added]), is_refined
+
+
+def _helpful_removed(skillbook: SkillbookReader, operations: Sequence[UpdateOperation]) -> int:
+    """Return how often the skills that the operations remove were judged helpful."""
+    ids = {operation.skill_id or "" for operation in operations if operation.type == "REMOVE"}
+    removed = [skill for id in ids if (skill := skillbook.get_skill(id)) is not None and skill.is_active]
+    return sum(skill.helpful for skill in removed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The counters and the section of one active skill."""
+
+    helpful: int
+    harmful: int
+    section: str
+
+    @classmethod
+    def of_skill(cls, skill: Skill | None) -> _Counts | None:
+        return None if skill is None or not skill.is_active else cls(skill.helpful, skill.harmful, skill.section)
+
+    def tagged(self, operation: UpdateOperation) -> _Counts:
+        """Return the counts after a TAG."""
+        if not _are_counters(operation):
+            return self
+        helpful, harmful = (_count(operation.counters.get(name, 0)) for name in ("helpful", "harmful"))
+        return replace(self, helpful=self.helpful + helpful, harmful=self.harmful + harmful)
+
+    def claimed(self, operation: UpdateOperation, credit: int) -> tuple[_Counts, int]:
+        """Return the counts after an ADD or UPDATE, and what is left of the credit.
+
+        A merge moves the counters of a removed skill to another one. Beyond these, counters that an operation brings
+        are a claim of the model, with which it could make up for any loss.
+        """
+        helpful = min(_count(operation.counters.get("helpful", 0)), credit)
+        harmful = _count(operation.counters.get("harmful", 0))
+        section = " ".join(operation.section.split()) or self.section
+        return _Counts(self.helpful + helpful, self.harmful + harmful, section), credit - helpful
+
+
+def _with(metrics: CounterMetrics, *, gone: Iterable[_Counts], come: Iterable[_Counts]) -> CounterMetrics:
+    skills, judged, helpful, harmful = metrics.skills, metrics.judged, metrics.helpful, metrics.harmful
+    sections = Counter(metrics.sections)
+    for sign, changed in ((-1, gone), (1, come)):
+        for counts in changed:
+            skills += sign
+            judged += sign * (counts.helpful > 0 or counts.harmful > 0)
+            helpful += sign * counts.helpful
+            harmful += sign * counts.harmful
+            sections[counts.section] += sign
+    return CounterMetrics(skills, judged, helpful, harmful, MappingProxyType(+sections))
+
+
+def _can_be_added(operation: UpdateOperation, skillbook: SkillbookReader) -> bool:
+    is_taken = bool(operation.skill_id) and skillbook.get_skill(operation.skill_id or "") is not None
+    return bool(operation.content and not operation.content.isspace()) and not is_taken and _are_counters(operation)
+
+
+def _is_skipped(operation: UpdateOperation, skill: Skill | None) -> bool:
+    """Return whether the skillbook skips an update, because the skill is pinned or because it changes nothing."""
+    if skill is None or not _are_counters(operation):
+        return True
+    section = operation.section.strip()
+    moves = bool(section) and section != skill.section
+    if skill.pinned and (moves or operation.content not in (None, skill.content)):
+        return True
+    texts = (operation.content, operation.justification, operation.evidence)
+    changes_text = moves or any(text is not None for text in texts)
+    return not (changes_text or operation.counters or operation.cases)
+
+
+def _are_counters(operation: UpdateOperation) -> bool:
+    """Return whether the counters of an operation are whole numbers; otherwise the skillbook skips it."""
+    return all(name in TAGS and type(value) is int and value >= 0 for name, value in operation.counters.items())
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value > 0 else 0

@@ -1,0 +1,101 @@
+"""`GateStep`: a gate decides whether the operations of a sample are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ace.arguments import checked_class, instance_of, with_method
+from ace.context import ACEStepContext, SkillbookView
+from ace.protocols.gate import Verdict
+from ace.protocols.observers import BatchJudged, emit, is_observed
+from ace.steps.apply import REFUSED
+from ace.steps.context_access import is_learned, needed, run_of
+from ace.updates import UpdateBatch
+
+if TYPE_CHECKING:
+    from ace.protocols.gate import GateLike
+    from ace.skillbook import Skillbook
+    from ace.steps.apply import ApplyStep
+
+__all__ = ["GateStep"]
+
+
+@checked_class
+class GateStep:
+    """Asks a gate about the operations of each sample, before they are applied.
+
+    If the gate refuses a batch, none of its operations is applied, except TAG operations: they are judgements of
+    skills, and an honest one must not be suppressed. The history records each refused operation with the reason.
+
+    The step runs in the lane of the skillbook, so nothing else in this process changes the book between the verdict and
+    the commit. A batch without operations other than TAG is not judged.
+
+    Args:
+        gate: The gate.
+        skillbook: The book that learns.
+        apply: The step that applies the operations; those that it would omit are not shown to the gate.
+
+    Raises:
+        TypeError: The gate has no method `judge`.
+
+    Example:
+        >>> from ace import Skillbook
+        >>> from ace.evaluation import CounterGate
+        >>> GateStep(CounterGate(), Skillbook()).lane
+        'skillbook'
+    """
+
+    requires = frozenset({"skill_manager_output"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+    max_workers = 1
+
+    def __init__(self, gate: GateLike, skillbook: Skillbook, *, apply: ApplyStep | None = None) -> None:
+        with_method("gate", gate, "judge")
+        self.gate = gate
+        self.skillbook = self.lane_key = skillbook
+        self.apply = apply
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Note in the metadata of the context which operations the gate refuses.
+
+        Raises:
+            TypeError: The gate returned something other than a `Verdict`.
+        """
+        if is_learned(ctx):
+            return ctx
+        batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        omitted: Mapping[int, str] = {} if self.apply is None else self.apply.omitted(ctx)
+        judged = [operation for index, operation in enumerate(batch.operations) if index not in omitted]
+        if all(operation.type == "TAG" for operation in judged):
+            return ctx
+        verdict = self._verdict(UpdateBatch(batch.reasoning, judged))
+        if is_observed():
+            self._tell(ctx, verdict)
+        if verdict.accepted:
+            return ctx
+        refused = {
+            index: f"gate: {verdict.reason}"
+            for index, operation in enumerate(batch.operations)
+            if operation.type != "TAG"
+        }
+        return ctx.replace(metadata={**ctx.metadata, REFUSED: refused})
+
+    def _verdict(self, batch: UpdateBatch) -> Verdict:
+        verdict = self.gate.judge(skillbook=SkillbookView(self.skillbook), batch=batch)
+        instance_of(f"the result of {type(self.gate).__name__}.judge", verdict, Verdict)
+        return verdict
+
+    def _tell(self, ctx: ACEStepContext, verdict: Verdict) -> None:
+        emit(
+            BatchJudged(
+                run_of(ctx),
+                str(ctx.metadata.get("trace_id", "")),
+                type(self.gate).__name__,
+                verdict.accepted,
+                verdict.reason,
+                dict(verdict.before),
+                dict(verdict.after),
+            )
+        )
