@@ -104,6 +104,29 @@ STORES = (
         ),
     ),
     (
+        "test_killed_process",
+        "progress is written after the batch, in a transaction of its own",
+        (
+            "    def append(self, commit):\n        import sys, time\n"
+            "        if sys.argv[0] != '-c' or commit.key is None:\n            return super().append(commit)\n"
+            "        super().append(commit._replace(progress=None))\n        time.sleep(0.5)\n"
+            "        self.note_progress(commit.key, commit.progress, commit.at)\n"
+        ),
+    ),
+    (
+        "test_odd_texts",
+        "an answer ends at the first NUL",
+        (
+            "    def record_answer(self, key, answer, at, details=None):\n"
+            "        return super().record_answer(key, answer.split('\\0')[0], at, details)\n"
+        ),
+    ),
+    (
+        "test_many_skills",
+        "at most 1,000 rows are returned at a time",
+        "    def rows(self, ids):\n        return super().rows(list(ids)[:1000])\n",
+    ),
+    (
         "test_rollback",
         "what a rollback replaces is not removed",
         "    def append(self, commit):\n        super().append(commit._replace(replaces_all=False))\n",

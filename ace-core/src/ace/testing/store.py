@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,24 @@ with Skillbook.open(sys.argv[1]) as book:
     for number in range(int(sys.argv[3])):
         book.add_skill("kit", f"Skill {number} of {sys.argv[2]}")
 """
+
+_COMMIT_UNTIL_KILLED = """
+import sys
+from ace.skillbook import Commit, Head, SampleKey, SkillRow
+from ace.skillbook.stores import find_store
+store = find_store(sys.argv[1]).open(sys.argv[1])
+version = store.version()
+while True:
+    rows = [SkillRow(f"kit-{version}-{number}", version * 20 + number, "{}", bytes(400)) for number in range(20)]
+    head = Head(version + 1, 1, 1, (version + 1) * 20)
+    key = SampleKey("run", 1, str(version + 1))
+    store.append(Commit(version, "2026-01-01T00:00:00Z", "kit", "[]", head, rows, key=key, progress="learned"))
+    version += 1
+    print(version, flush=True)
+"""
+ODD = "a\0b \x1a0 \\0 'q' \"d\" %s {} \u4f60\u597d \U0001f30d \u202e \ue000 \r\n"
+"""A text that quoting, encoding or the end marks of other languages would change."""
+MANY = 10_000
 
 
 class StoreConformance(Conformance, is_suite=True):
@@ -187,6 +206,69 @@ class StoreConformance(Conformance, is_suite=True):
         wanted = list(range(1, AT_ONCE * ADDS + 1))
         demand(sorted(versions) == wanted, f"{len(wanted)} versions were committed, and the history lists {versions}")
 
+    def test_killed_process(self, plugin_name: str, location: str) -> None:
+        """A process that is killed while it commits leaves each batch as a whole or not at all, and loses none."""
+        if find_store(location) is None:
+            pytest.skip("cannot be checked before test_location_finds_the_store holds: no store claims the location")
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        store = _opened(plugin_name, location)
+        for kill in range(3):
+            command = [sys.executable, "-c", _COMMIT_UNTIL_KILLED, location]
+            with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, encoding="utf-8") as process:
+                assert process.stdout is not None
+                written = int(process.stdout.readline() or -1)
+                if kill:
+                    time.sleep(0.004 * kill)
+                else:  # as soon as a batch can be seen, before the process knows that it is written
+                    while process.poll() is None and store.version() <= written:
+                        time.sleep(0.001)
+                process.kill()
+                written = max([written, *map(int, process.stdout)])
+            demand(written > 0, "a process could not commit: its `append` raised an error")
+            found = _whole_batches(store)
+            demand(len(found) == 1, f"after a kill, the parts of the batches have different numbers: {sorted(found)}")
+            demand(min(found) >= written, f"{written} batches were committed before a kill, and {min(found)} are kept")
+        store.close()
+
+    def test_odd_texts(self, plugin_name: str, location: str) -> None:
+        """Texts are returned as they were given: with NUL, quotes, emoji, and of a megabyte."""
+        store = _opened(plugin_name, location)
+        texts = [ODD, ODD * 20_000, ""]
+        for version, text in enumerate(texts):
+            key = SampleKey(f"run {ODD}", 1, f"sample {text}")
+            row = SkillRow(f"kit-{version} {ODD}", version, json.dumps(text, ensure_ascii=False))
+            store.append(_commit(version, operations=text, changed=[row], key=key, progress=text))
+            store.record_answer(f"key {text}", text, AT, {"details": text})
+        store.close()
+        store = _opened(plugin_name, location)
+        told = {
+            "load": sorted((row.id, json.loads(row.data)) for row in store.load().skills),
+            "events": [(event.key and event.key.sample, event.operations) for event in store.events()],
+            "progress": [(row.key.sample, row.note) for row in store.progress(f"run {ODD}")],
+            "recorded_answer": [store.recorded_answer(f"key {text}") for text in texts],
+        }
+        store.close()
+        samples = [(f"sample {text}", text) for text in texts]
+        wanted = {
+            "load": [(f"kit-{version} {ODD}", text) for version, text in enumerate(texts)],
+            "events": samples,
+            "progress": samples,
+            "recorded_answer": texts,
+        }
+        for method, found in told.items():
+            demand(found == wanted[method], f"`{method}` returns other texts than were given, such as {ODD!r}")
+
+    def test_many_skills(self, plugin_name: str, location: str) -> None:
+        """A skillbook may have 10,000 skills with vectors, which `load` and `rows` return."""
+        store = _opened(plugin_name, location)
+        rows = [SkillRow(f"kit-{number:05}", number, "{}", number.to_bytes(4, "big")) for number in range(MANY)]
+        store.append(_commit(0, changed=rows))
+        loaded = sorted(SkillRow(*row) for row in store.load().skills)
+        fetched = sorted(SkillRow(*row) for row in store.rows(row.id for row in rows))
+        store.close()
+        demand(loaded == rows, f"of {MANY} skills, load returns {len(loaded)}, or other ones")
+        demand(fetched == rows, f"of {MANY} skills, rows returns {len(fetched)}, or other ones")
+
     def test_rollback(self, location: str) -> None:
         """A rollback restores an earlier state as a new version, and keeps the history."""
         with _book(location) as book:
@@ -247,6 +329,20 @@ class StoreConformance(Conformance, is_suite=True):
 def _cases_in(location: str) -> list[SkillCase]:
     with _book(location) as book:
         return [case for skill in book.skills() for case in skill.cases]
+
+
+def _whole_batches(store: SkillbookStore) -> set[int]:
+    """Return the number of batches, by each of their parts; a single number if all of them are whole."""
+    skills, rest = divmod(len(store.load().skills), 20)
+    events = [event.version for event in store.events()]
+    return {
+        skills + bool(rest),
+        skills,
+        store.version(),
+        len(events),
+        max(events, default=0),
+        len([row for row in store.progress("run") if row.version is not None]),
+    }
 
 
 def _book(location: str) -> Skillbook:
