@@ -207,7 +207,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(sorted(versions) == wanted, f"{len(wanted)} versions were committed, and the history lists {versions}")
 
     def test_killed_process(self, plugin_name: str, location: str) -> None:
-        """A process that is killed while it commits leaves each batch as a whole or not at all, and loses none."""
+        """A process that is killed while it commits loses no batch, and leaves none half written."""
         if find_store(location) is None:
             pytest.skip("cannot be checked before test_location_finds_the_store holds: no store claims the location")
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
