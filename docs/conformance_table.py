@@ -15,6 +15,7 @@ SUITES = (
     testing.LLMClientConformance,
     testing.EmbedderConformance,
     testing.ObserverConformance,
+    testing.ExtraStepsConformance,
     testing.StoreConformance,
     testing.CommandConformance,
     testing.IntegrationConformance,

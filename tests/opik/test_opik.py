@@ -22,7 +22,7 @@ from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 from ace_opik import OpikStep, RROpikStep, flush, register_opik_litellm_callback
 from tests.opik.receiver import Receiver
-from tests.opik.with_opik import close_connections, wait_until
+from tests.opik.with_opik import close_connections, wait_until, without_callbacks
 from tests.support.clients import client_for
 from tests.support.learning_script import learning_script
 from tests.support.reflection_script import TRACE, Explorer
@@ -47,12 +47,9 @@ def model() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def without_callbacks() -> Iterator[None]:
-    """LiteLLM's callbacks are those of the process."""
-    litellm: Any = load_litellm()
-    yield
-    litellm.success_callback.clear()
-    litellm._async_success_callback.clear()
+def restored_callbacks() -> Iterator[None]:
+    with without_callbacks():
+        yield
 
 
 def context(**fields: Any) -> ACEStepContext:
@@ -215,7 +212,7 @@ def test_a_reflection_without_iterations(rr_trace: object, receiver: Receiver) -
     assert len(receiver.traces) == (rr_trace == {}) and receiver.spans == []
 
 
-@pytest.mark.usefixtures("without_callbacks")
+@pytest.mark.usefixtures("restored_callbacks")
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_each_call_of_litellm_is_reported_once(asynchronous: bool, receiver: Receiver, model: ScriptedServer) -> None:
     for project in ("first", "calls"):
@@ -251,7 +248,7 @@ def test_each_call_of_litellm_is_reported_once(asynchronous: bool, receiver: Rec
     assert "ready" in json.dumps([trace["output"] for trace in receiver.traces])
 
 
-@pytest.mark.usefixtures("without_callbacks")
+@pytest.mark.usefixtures("restored_callbacks")
 def test_the_cost_of_a_call_is_reported(receiver: Receiver) -> None:
     register_opik_litellm_callback()
     litellm: Any = load_litellm()
@@ -262,7 +259,7 @@ def test_the_cost_of_a_call_is_reported(receiver: Receiver) -> None:
     assert span["total_estimated_cost"] == pytest.approx(litellm.completion_cost(answer)) != 0
 
 
-@pytest.mark.usefixtures("without_callbacks")
+@pytest.mark.usefixtures("restored_callbacks")
 def test_one_argument_enables_both(receiver: Receiver, model: ScriptedServer) -> None:
     ace = ACELiteLLM.from_model(
         "openai/scripted",

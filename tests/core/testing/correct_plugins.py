@@ -106,6 +106,8 @@ OTHER_KINDS = (
         '    yield EmbedderSpec(name="mutant", target="ace_mutant.embed:MutantEmbedder")\n\n\n'
         "@hookimpl\ndef ace_observers():\n"
         '    yield ObserverSpec(name="mutant", target="ace_mutant.observe:count")\n\n\n'
+        "@hookimpl\ndef ace_extra_steps():\n"
+        '    yield ExtraStepsSpec(name="mutant", target="ace_mutant.notes:notes", options=("depth",))\n\n\n'
         "@hookimpl\ndef ace_stores():\n"
         '    yield StoreSpec(name="mutant", target="ace_mutant.store:MutantStore", suffixes=(".mutant",))\n\n\n'
         "@hookimpl\ndef ace_commands():\n"
@@ -115,7 +117,7 @@ OTHER_KINDS = (
     Edit(
         "plugin.py",
         "import ExecuteStepSpec, ",
-        "import CommandSpec, EmbedderSpec, ExecuteStepSpec, LLMClientSpec, ObserverSpec, StoreSpec, ",
+        "import CommandSpec, EmbedderSpec, ExecuteStepSpec, ExtraStepsSpec, LLMClientSpec, ObserverSpec, StoreSpec, ",
     ),
     Edit(
         "llm.py",
@@ -184,6 +186,21 @@ def count(event):
 """,
     ),
     Edit(
+        "notes.py",
+        "*",
+        """class Note:
+    requires = frozenset({"skillbook"})
+    provides = frozenset()
+
+    def __call__(self, ctx):
+        return ctx
+
+
+def notes(depth=1):
+    return [Note() for _ in range(depth)]
+""",
+    ),
+    Edit(
         "store.py",
         "*",
         """from ace.skillbook.sqlite_store import SqliteStore
@@ -219,8 +236,8 @@ def command(text: str, *, as_json: Annotated[bool, Parameter(name="--json", nega
         "test_conformance.py",
         "class TestRunner(Mutant, RunnerConformance):\n",
         """from ace.testing import (
-    CommandConformance, EmbedderConformance, IntegrationConformance, LLMClientConformance, ObserverConformance,
-    StoreConformance,
+    CommandConformance, EmbedderConformance, ExtraStepsConformance, IntegrationConformance, LLMClientConformance,
+    ObserverConformance, StoreConformance,
 )
 
 
@@ -252,6 +269,12 @@ class TestEmbedder(Mutant, EmbedderConformance):
 
 class TestObserver(Mutant, ObserverConformance):
     pass
+
+
+class TestExtraSteps(Mutant, ExtraStepsConformance):
+    @pytest.fixture
+    def options(self):
+        return {"depth": 2}
 
 
 class TestStore(Mutant, StoreConformance):

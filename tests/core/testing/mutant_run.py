@@ -27,6 +27,7 @@ _PROCESSES.set_forkserver_preload(
         "ace.outputs",
         "ace.testing.command",
         "ace.testing.execute_step",
+        "ace.testing.extra_steps",
         "ace.testing.integration",
         "ace.testing.models",
         "ace.testing.plugin",

@@ -22,6 +22,7 @@ OTHERS = (
     testing.LLMClientConformance,
     testing.EmbedderConformance,
     testing.ObserverConformance,
+    testing.ExtraStepsConformance,
     testing.StoreConformance,
     testing.CommandConformance,
     testing.IntegrationConformance,

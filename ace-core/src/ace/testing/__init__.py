@@ -13,6 +13,7 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.testing.command import CommandConformance, ObserverConformance
     from ace.testing.execute_step import ExecuteStepConformance
+    from ace.testing.extra_steps import ExtraStepsConformance
     from ace.testing.integration import IntegrationConformance
     from ace.testing.models import EmbedderConformance, LLMClientConformance
     from ace.testing.plugin import PluginConformance
@@ -27,6 +28,7 @@ __all__ = [
     "Conformance",
     "EmbedderConformance",
     "ExecuteStepConformance",
+    "ExtraStepsConformance",
     "IntegrationConformance",
     "LLMClientConformance",
     "ObserverConformance",
@@ -44,6 +46,7 @@ _find, __dir__ = lazy_exports(
         "Conformance": "suite",
         "EmbedderConformance": "models",
         "ExecuteStepConformance": "execute_step",
+        "ExtraStepsConformance": "extra_steps",
         "IntegrationConformance": "integration",
         "LLMClientConformance": "models",
         "ObserverConformance": "command",
