@@ -19,6 +19,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("ask", "command", "Answer a question with the skills in the prompt."),
     ("train", "command", "Answer samples with an agent, and learn from the results."),
     ("eval", "command", "Compare accuracy with and without the skills."),
+    ("capture", "command", "Record an attempt at a task, to learn from it."),
     ("config", "command", "Show the settings and where each one comes from."),
     ("completion", "command", "Print the completion script for a shell."),
     ("models", "app", "List, download and check models that run on this machine."),

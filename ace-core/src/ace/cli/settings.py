@@ -268,6 +268,7 @@ FIELDS: Final[Sequence[SettingField]] = (
         least=1,
         most=1_000_000,
     ),
+    SettingField(name="logs", kind=str, help="The folder of the trace log.", default="logs"),
     SettingField(
         name="max_input_mb",
         kind=float,
@@ -280,7 +281,7 @@ FIELDS: Final[Sequence[SettingField]] = (
 
 
 _NOT_OF_RUNS: Final = frozenset(
-    {"model", "api_base", "api_key", "skillbook", "max_tokens", "temperature", "timeout", "max_input_mb"}
+    {"model", "api_base", "api_key", "skillbook", "max_tokens", "temperature", "timeout", "max_input_mb", "logs"}
 )
 """The settings that the table `learning` of a file does not take."""
 
@@ -404,6 +405,8 @@ class Settings:
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
     """What to record about the source of a skill: full, or ids for none of its text."""
+    logs: str
+    """The folder of the trace log."""
     reflections_per_call: int
     """How many reflections one request to the skill manager may be about."""
     origins: Mapping[str, str]
@@ -484,7 +487,7 @@ def _take_file(
 
     for name, (value, line) in entries.items():
         values[name] = value
-        if name in ("skillbook", "checkpoint_dir") and isinstance(value, str) and not has_scheme(value):
+        if name in ("skillbook", "checkpoint_dir", "logs") and isinstance(value, str) and not has_scheme(value):
             values[name] = str(path.parent / Path(value).expanduser())
         origins[name] = f"{path}, line {line}"
 
@@ -498,7 +501,8 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
         "skillbook": _problem_with_skillbook,
         "allow": _problem_with_allowed,
         "provenance": _problem_with_provenance,
-        "checkpoint_dir": partial(_problem_with_folder, path.parent),
+        "checkpoint_dir": partial(_problem_with_folder, "checkpoint_dir", path.parent),
+        "logs": partial(_problem_with_folder, "logs", path.parent),
     }
     for name, problem_with in refusals.items():
         if name not in entries:
@@ -535,12 +539,10 @@ def _problem_with_skillbook(location: str) -> str | None:
     return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
 
 
-def _problem_with_folder(project: Path, folder: str) -> str | None:
+def _problem_with_folder(name: str, project: Path, folder: str) -> str | None:
     if (project / folder).resolve().is_relative_to(project.resolve()):
         return None
-    return (
-        "'checkpoint_dir' in the file of a project must be a folder inside the project, since files are written there"
-    )
+    return f"{name!r} in the file of a project must be a folder inside the project, since files are written there"
 
 
 def _problem_with_allowed(words: str) -> str | None:

@@ -10,10 +10,13 @@ from ace.trace_log.execution import (
     check_task_id,
 )
 from ace.trace_log.log import ArchiveReport, LoggedTrace, LogProblem, TraceLog
+from ace.trace_log.output import errors_in
+from ace.trace_log.running import CommandRun, run_command
 from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
 
 __all__ = [
     "ArchiveReport",
+    "CommandRun",
     "ExecutionError",
     "ExecutionResult",
     "ExecutionToTrace",
@@ -25,8 +28,10 @@ __all__ = [
     "Severity",
     "TraceLog",
     "check_task_id",
+    "errors_in",
     "execution_to_trace",
     "parts_of",
     "place_of",
     "recognise",
+    "run_command",
 ]
