@@ -1,0 +1,95 @@
+"""A run that is killed again and again and resumed each time loses nothing, and pays for no recorded answer again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import psycopg
+import pytest
+
+from ace.skillbook import Skillbook
+from ace_postgres import PostgresStore
+from tests.postgres.learner_process import TRACES
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+KILLS = 30
+ROLES = ("reflector", "skill_manager")
+
+
+def test_a_killed_run_is_resumed_without_paying_twice(database: str, postgres: str) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    location = f"{postgres}&application_name=learner"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    store = PostgresStore(postgres)
+    lost: list[str] = []
+    with (
+        ScriptedServer(learning_script(delay=0.02)) as server,
+        psycopg.connect(database.partition("?")[0], autocommit=True) as watcher,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.postgres.learner_process", server.api_base],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+
+        def start() -> int:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{location}\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        def has_ended() -> bool:
+            """Whether the server has ended what the killed process asked of it."""
+            query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'learner'"
+            return watcher.execute(query).fetchone() == (0,)
+
+        for kill in range(KILLS):
+            before, version = len(server.requests), store.version()
+            child = start()
+            # In turn: in a call of the Reflector, in one of the SkillManager, after a commit, and anywhere.
+            if kill % 4 == 2:
+                while store.version() <= version:
+                    time.sleep(0.0005)
+            else:
+                role = ROLES[min(kill % 4, 1)]
+                while len(server.requests) <= before or server.requests[-1].role != role:
+                    time.sleep(0.0005)
+                if kill % 4 == 3:
+                    time.sleep(chance.random() * 0.1)
+            os.kill(child, signal.SIGKILL)
+            assert os.waitstatus_to_exitcode(int(process.stdout.readline())) == -signal.SIGKILL
+            server.wait_until_idle()
+            while not has_ended():
+                time.sleep(0.0005)
+            unanswered = len(server.requests) - len(lost) - len(list(store.recorded_answers()))
+            assert unanswered in (0, 1), "more calls were lost than the one that was under way"
+            if unanswered:
+                lost.append(json.dumps(server.requests[-1].body))
+            if kill % 4 < 2:
+                assert unanswered == 1, "the kill fell outside the call"
+        start()
+        assert int(process.stdout.readline()) == 0
+        asked = Counter(json.dumps(request.body) for request in server.requests)
+        asked.subtract(lost)
+    assert set(asked.values()) == {1}, "a call was made again though its answer had been recorded"
+    assert asked.total() == 2 * TRACES
+    with Skillbook.open(postgres) as book:
+        assert [skill.content for skill in book.skills()] == [f"Remember LESSON w{number}." for number in range(TRACES)]
+        learned = [entry.key.sample for entry in book.history() if entry.key and "/" not in entry.key.sample]
+        assert len(learned) == len(set(learned)) == TRACES
+    store.close()
