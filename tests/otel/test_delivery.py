@@ -36,7 +36,8 @@ class Documented(NamedTuple):
     takes_metrics: bool = False
 
 
-# As known on 2026-11-23. The address is the variable that names the collector.
+# Checked on 2026-11-24 against the packages langfuse 5.0.4, logfire 5.2.0, mlflow 3.17.2 and arize-phoenix-otel 0.17.2;
+# Opik as known on 2026-11-23. The address is the variable that names the collector.
 DOCUMENTED = {
     "langfuse": Documented(
         {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": "sk-lf-2"},
@@ -93,6 +94,44 @@ def test_a_backend_gets_its_path_and_headers(backend: str, monkeypatch: pytest.M
         assert sorted(span.name for span in collector.spans) == ["ace.run", "ace.sample"]
 
 
+@pytest.mark.parametrize(
+    ("token", "address"),
+    [
+        ("pylf_v1_us_abc", "https://logfire-us.pydantic.dev"),
+        ("pylf_v2_eu_abc", "https://logfire-eu.pydantic.dev"),
+        ("pylf_v1_mars_abc", "https://logfire-us.pydantic.dev"),
+        ("from-before-there-were-regions", "https://logfire-us.pydantic.dev"),
+    ],
+)
+def test_a_token_of_logfire_names_its_region(token: str, address: str) -> None:
+    found = destination("logfire", {"LOGFIRE_TOKEN": token})
+    assert (found.traces, found.metrics) == (f"{address}/v1/traces", f"{address}/v1/metrics")
+    assert found.headers == {"authorization": token}
+    own = destination("logfire", {"LOGFIRE_TOKEN": token, "LOGFIRE_BASE_URL": "http://own"})
+    assert own.traces == "http://own/v1/traces"
+
+
+def test_the_project_of_phoenix() -> None:
+    older = {"PHOENIX_PROJECT_NAME": "a"}
+    assert destination("phoenix", older).resource == {"openinference.project.name": "a"}
+    assert destination("phoenix", {**older, "PHOENIX_PROJECT": "b"}).resource == {"openinference.project.name": "b"}
+
+
+def test_the_credentials_of_mlflow() -> None:
+    def authorization(**variables: str) -> str | None:
+        return destination("mlflow", variables).headers.get("authorization")
+
+    token, login = {"MLFLOW_TRACKING_TOKEN": "t"}, {"MLFLOW_TRACKING_USERNAME": "u", "MLFLOW_TRACKING_PASSWORD": "p"}
+    basic = f"Basic {base64.b64encode(b'u:p').decode()}"
+    assert authorization() is None
+    assert authorization(**token) == authorization(MLFLOW_TRACKING_USERNAME="u", **token) == "Bearer t"
+    assert authorization(**login) == authorization(**token, **login) == basic
+    assert destination("mlflow", {"MLFLOW_WORKSPACE": "w"}).headers == {
+        "x-mlflow-experiment-id": "0",
+        "x-mlflow-workspace": "w",
+    }
+
+
 def test_the_variables_of_opentelemetry_take_precedence() -> None:
     environ = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
@@ -126,6 +165,8 @@ def test_a_collector_that_does_not_receive(
             closed = time.monotonic() - started - told
     [warning] = caplog.records
     assert warning.getMessage().startswith("ace-otel: 2 of 2 spans were lost, because http://127.0.0.1:")
+    if kind == "unreachable":
+        assert "refused" in warning.getMessage()
     # The limit of the design; a process that is not given the processor may take longer.
     print(f"{kind}: events {told * 1e6:.0f} us, end {closed:.2f} s")
 

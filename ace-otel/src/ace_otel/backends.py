@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,6 +14,7 @@ from ace.integrations import UsageError
 __all__ = ["BACKENDS", "Destination", "destination"]
 
 _COLLECTOR: Final = "http://localhost:4318"
+_LOGFIRE_REGION: Final = re.compile(r"pylf_v[0-9]+_([a-z]+)_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class Destination:
 class _Backend:
     """The OTLP endpoint of a backend, according to its documentation."""
 
-    default: str
-    """The address of the backend, unless a variable sets another one."""
+    default: Callable[[Mapping[str, str]], str]
+    """Returns the address of the backend for the environment variables, unless one of `variables` sets it."""
     variables: tuple[str, ...]
     """The backend's own variables for its address."""
     path: str
@@ -73,7 +75,7 @@ def destination(backend: str, environ: Mapping[str, str]) -> Destination:
     resource: Mapping[str, str] = {}
     if backend:
         preset = BACKENDS[backend]
-        base = base or next(filter(None, (_set(environ, name) for name in preset.variables)), preset.default)
+        base = base or next(filter(None, (_set(environ, name) for name in preset.variables)), preset.default(environ))
         traces_path, metrics_path = preset.path, preset.metrics_path
         headers, resource = preset.headers(environ), preset.resource(environ)
     base = (base or _COLLECTOR).rstrip("/")
@@ -103,10 +105,13 @@ def _needed(environ: Mapping[str, str], backend: str, *names: str) -> tuple[str,
     return tuple(_set(environ, name) for name in names)
 
 
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode('ascii')}"
+
+
 def _langfuse_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
     public, secret = _needed(environ, "langfuse", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
-    login = base64.b64encode(f"{public}:{secret}".encode()).decode("ascii")
-    return {"authorization": f"Basic {login}", "x-langfuse-ingestion-version": "4"}
+    return {"authorization": _basic(public, secret), "x-langfuse-ingestion-version": "4"}
 
 
 def _phoenix_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -123,53 +128,72 @@ def _opik_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
+def _logfire_address(environ: Mapping[str, str]) -> str:
+    """Return the address of the region that the token names; tokens without a region are of the first one."""
+    region = _LOGFIRE_REGION.match(_set(environ, "LOGFIRE_TOKEN"))
+    return f"https://logfire-{'eu' if region and region[1] == 'eu' else 'us'}.pydantic.dev"
+
+
 def _logfire_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
     return {"authorization": _needed(environ, "logfire", "LOGFIRE_TOKEN")[0]}
 
 
 def _mlflow_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
     experiment = _set(environ, "MLFLOW_EXPERIMENT_ID") or "0"
+    named = {
+        "x-mlflow-experiment-id": experiment,
+        "x-mlflow-workspace": _set(environ, "MLFLOW_WORKSPACE"),
+        "authorization": _mlflow_login(environ),
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _mlflow_login(environ: Mapping[str, str]) -> str:
+    """Return the credentials; a user name with its password takes precedence over a token."""
+    user, password = _set(environ, "MLFLOW_TRACKING_USERNAME"), _set(environ, "MLFLOW_TRACKING_PASSWORD")
     token = _set(environ, "MLFLOW_TRACKING_TOKEN")
-    return {"x-mlflow-experiment-id": experiment} | ({"authorization": f"Bearer {token}"} if token else {})
+    if user and password:
+        return _basic(user, password)
+    return f"Bearer {token}" if token else ""
 
 
 def _phoenix_project(environ: Mapping[str, str]) -> Mapping[str, str]:
-    project = _set(environ, "PHOENIX_PROJECT_NAME")
+    project = _set(environ, "PHOENIX_PROJECT") or _set(environ, "PHOENIX_PROJECT_NAME")
     return {"openinference.project.name": project} if project else {}
 
 
 BACKENDS: Final[Mapping[str, _Backend]] = {
     "langfuse": _Backend(
-        default="https://cloud.langfuse.com",
+        default=lambda environ: "https://cloud.langfuse.com",
         variables=("LANGFUSE_BASE_URL", "LANGFUSE_HOST"),
         path="/api/public/otel/v1/traces",
         headers=_langfuse_headers,
     ),
     "logfire": _Backend(
-        default="https://logfire-us.pydantic.dev",
+        default=_logfire_address,
         variables=("LOGFIRE_BASE_URL",),
         path="/v1/traces",
         metrics_path="/v1/metrics",
         headers=_logfire_headers,
     ),
     "mlflow": _Backend(
-        default="http://localhost:5000",
+        default=lambda environ: "http://localhost:5000",
         variables=("MLFLOW_TRACKING_URI",),
         path="/v1/traces",
         headers=_mlflow_headers,
     ),
     "opik": _Backend(
-        default="https://www.comet.com/opik/api",
+        default=lambda environ: "https://www.comet.com/opik/api",
         variables=("OPIK_URL_OVERRIDE",),
         path="/v1/private/otel/v1/traces",
         headers=_opik_headers,
     ),
     "phoenix": _Backend(
-        default="http://localhost:6006",
+        default=lambda environ: "http://localhost:6006",
         variables=("PHOENIX_COLLECTOR_ENDPOINT",),
         path="/v1/traces",
         headers=_phoenix_headers,
         resource=_phoenix_project,
     ),
 }
-"""The backends by name, as documented in November 2026."""
+"""The backends by name. The table in the guide says when each was checked, and against what."""

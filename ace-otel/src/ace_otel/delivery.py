@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -38,16 +38,21 @@ _QUEUE: Final = 20_000
 _DELAY_MS: Final = 1000
 
 _sending = threading.local()
+"""In a thread that sends for ace-otel, `keep` is called with each log message of an exporter."""
+
+
+def _ignore(message: str) -> None:
+    """Drop a message: the number of lost spans is reported."""
 
 
 class _KeptMessages(logging.Filter):
     """Captures the log messages of the exporters that work for ace-otel."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        kept: list[str] | None = getattr(_sending, "messages", None)
-        if kept is None:  # the exporter belongs to another user of OpenTelemetry in this process
+        keep: Callable[[str], object] | None = getattr(_sending, "keep", None)
+        if keep is None:  # the exporter belongs to another user of OpenTelemetry in this process
             return True
-        kept.append(record.getMessage())
+        keep(record.getMessage())
         return False
 
 
@@ -65,20 +70,25 @@ class _CountingSpanExporter(SpanExporter):
         self.delivered = 0
         self.failed = 0
         self.problem = ""
+        self._is_first = True
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        messages: list[str] = []
-        _sending.messages = messages
+        self._is_first = True
+        _sending.keep = self._keep
         try:
             result = self._exporter.export(spans)
         finally:
-            _sending.messages = None
+            _sending.keep = None
         if result is SpanExportResult.SUCCESS:
             self.delivered += len(spans)
         else:
             self.failed += len(spans)
-        self.problem = messages[0] if messages else self.problem
         return result
+
+    def _keep(self, message: str) -> None:
+        """Note the first message of an export, at once: further attempts may take longer than the process waits."""
+        if self._is_first:
+            self.problem, self._is_first = message, False
 
     def shutdown(self) -> None:
         self._exporter.shutdown()  # type: ignore[no-untyped-call]  # OpenTelemetry gives it no types
@@ -93,11 +103,11 @@ class _QuietMetricExporter(MetricExporter):
         self._exporter = exporter
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object) -> MetricExportResult:
-        _sending.messages = []
+        _sending.keep = _ignore
         try:
             return self._exporter.export(metrics_data, timeout_millis)
         finally:
-            _sending.messages = None
+            _sending.keep = None
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
         return True
@@ -173,7 +183,7 @@ class SpanDelivery:
 def _quietly(work: object) -> None:
     """Call a function whose failure the number of lost spans reports."""
     assert callable(work)
-    _sending.messages = []
+    _sending.keep = _ignore
     work()
 
 
