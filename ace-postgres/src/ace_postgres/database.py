@@ -131,7 +131,7 @@ class PostgresLocation:
             else:
                 ours[name] = unquote(value)
         book, schema = ours.get("book", ""), ours.get("schema", "ace")
-        if not book or "\0" in book:
+        if not book:
             raise _refused(text, "the name of the book is missing; append ?book=NAME")
         if not _SCHEMA.fullmatch(schema):
             raise _refused(text, f"{schema!r} is not a valid schema; use up to 63 of a-z, 0-9 and _")
@@ -139,8 +139,8 @@ class PostgresLocation:
         try:
             conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
-            # The message of libpq quotes what it could not read, and so is the cause of the error.
-            raise _refused(text, "the address cannot be read; the form is USER@HOST/DATABASE?book=NAME") from None
+            # libpq quotes what it could not read. The parameters are not shown: one may be a misspelt "password".
+            raise _refused(address, "the address cannot be read; the form is USER@HOST/DATABASE?book=NAME") from None
         return cls(text, conninfo, book, schema)
 
 
@@ -269,6 +269,7 @@ def bring_up_to_date(
     if _version(connection, location, len(migrations)) == len(migrations):
         return
     schema = sql.Identifier(location.schema)
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # sees what others did before it got the lock
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK_CLASS, location.schema))
         version = _version(connection, location, len(migrations))
@@ -285,10 +286,11 @@ def bring_up_to_date(
 
 def _version(connection: Connection, location: PostgresLocation, newest: int) -> int:
     """Return the version of the tables; 0 if there are none."""
-    table = sql.Identifier(location.schema, "migration")
-    found = connection.execute("SELECT to_regclass(%s)", (table.as_string(connection),)).fetchone()
-    if found == (None,):
+    # Not to_regclass, which would not see tables that were created while this process waited for the lock.
+    query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'migration'"
+    if connection.execute(query, (location.schema,)).fetchone() is None:
         return 0
+    table = sql.Identifier(location.schema, "migration")
     row = connection.execute(sql.SQL("SELECT coalesce(max(number), 0) FROM {}").format(table)).fetchone()
     version: int = row[0] if row is not None else 0
     if version > newest:
