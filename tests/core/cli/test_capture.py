@@ -176,6 +176,14 @@ def test_wrong_execution_results_are_rejected(here: Run, results: str, said: str
     assert done.err.startswith(f"ace: --exec: {said}"), done.err
 
 
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_deeply_nested_execution_results_are_rejected(here: Run, depth: int) -> None:
+    results = f'[{{"status": "pass", "x": {"[" * depth}{"]" * depth}}}]'
+    done = here("capture", "--task", "bd-1", "--outcome", "success", "--exec", "-", stdin=results)
+    assert done.code == 2
+    assert "nested too deeply" in done.err
+
+
 def test_execution_results_are_redacted(tmp_path: Path, here: Run) -> None:
     results = '[{"runner": "a", "command": "login jane@acme.com", "status": "pass"}]'
     assert here("capture", "--task", "bd-1", "--outcome", "success", "--exec", "-", stdin=results).code == 0

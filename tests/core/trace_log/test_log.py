@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, check_task_id
+from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, check_task_id, parts_of
 
 APPEND = """
 import sys
@@ -165,6 +164,25 @@ def test_a_line_that_is_not_a_record_is_a_problem(tmp_path: Path, line: bytes, r
     assert log.problem_count == 2
 
 
+@pytest.mark.parametrize("depth", range(100, 1100, 25))
+def test_a_deeply_nested_line_is_read_or_is_a_problem(tmp_path: Path, depth: int) -> None:
+    nested = f"{'[' * depth}{']' * depth}"
+    fields = ('"bullets_consulted"', '"outcome"', '"trace_id"', '"x"')
+    lines = [f'{{"bead_id": "bd-1", "outcome": "success", {field}: {nested}}}' for field in fields]
+    log = TraceLog(tmp_path / "log.jsonl")
+    log.path.write_text("\n".join(lines), encoding="utf-8")
+    found = [each.line for each in log.read()]
+    assert log.problem_count + len(found) == 4
+    assert all(isinstance(part, dict | ValueError) for line in lines[:2] for _, part in parts_of(_parsed(line)))
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except RecursionError:
+        return None
+
+
 def test_both_names_of_the_task_are_read_and_a_missing_trace_id_is_the_same_each_time() -> None:
     record = {"task_id": "bd-7", "outcome": "failure", "timestamp": "2026-11-22T12:00:00"}
     first, second = ExecutionTrace.from_record(record), ExecutionTrace.from_record(dict(reversed(record.items())))
@@ -242,9 +260,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     assert log.problem_count == 0
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_log_that_cannot_be_written_raises(tmp_path: Path) -> None:
-    folder = tmp_path / "logs"
-    folder.mkdir(mode=0o500)
-    with pytest.raises(PermissionError):
-        TraceLog(folder / "log.jsonl").append(trace("bd-1"))
+    (tmp_path / "logs").write_text("a file in the place of the folder", encoding="utf-8")
+    with pytest.raises(NotADirectoryError):
+        TraceLog(tmp_path / "logs" / "log.jsonl").append(trace("bd-1"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, get_args
 
+from ace.arguments import shown
 from ace.json_fields import Record, text_in
 
 __all__ = [
@@ -34,7 +35,6 @@ Severity = Literal["error", "warning", "info"]
 
 _Word = TypeVar("_Word", bound=str)
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_LONGEST_SHOWN: Final = 40
 
 
 def check_task_id(task_id: object) -> str:
@@ -57,7 +57,7 @@ def check_task_id(task_id: object) -> str:
     if isinstance(task_id, str) and _TASK_ID.fullmatch(task_id):
         return task_id
     raise ValueError(
-        f"{_short(task_id)} is not a task id (up to 64 letters, digits, '_', '.' and '-', not beginning with a sign)"
+        f"{shown(task_id)} is not a task id (up to 64 letters, digits, '_', '.' and '-', not beginning with a sign)"
     )
 
 
@@ -256,14 +256,14 @@ class ExecutionTrace:
 def _object(value: object, what: str) -> Record:
     if isinstance(value, Mapping):
         return value
-    raise ValueError(f"{what} must be a JSON object, got {_short(value)}")
+    raise ValueError(f"{what} must be a JSON object, got {shown(value)}")
 
 
 def _word(value: object, words: Sequence[_Word], what: str) -> _Word:
     for word in words:
         if word == value:
             return word
-    raise ValueError(f"{what} must be {', '.join(words[:-1])} or {words[-1]}, got {_short(value)}")
+    raise ValueError(f"{what} must be {', '.join(words[:-1])} or {words[-1]}, got {shown(value)}")
 
 
 def _list(fields: Record, name: str) -> Sequence[object]:
@@ -272,14 +272,14 @@ def _list(fields: Record, name: str) -> Sequence[object]:
         return ()
     if isinstance(value, list | tuple):
         return value
-    raise ValueError(f"{name} must be a list, got {_short(value)}")
+    raise ValueError(f"{name} must be a list, got {shown(value)}")
 
 
 def _texts(fields: Record, name: str) -> tuple[str, ...]:
     values = _list(fields, name)
     found = tuple(value for value in values if isinstance(value, str))
     if len(found) != len(values):
-        raise ValueError(f"{name} must be a list of texts, got {_short(values)}")
+        raise ValueError(f"{name} must be a list of texts, got {shown(values)}")
     return found
 
 
@@ -291,7 +291,7 @@ def _number(value: object, name: str) -> int | None:
         return value
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
         return int(value)
-    raise ValueError(f"the {name} of an error must be a whole number, got {_short(value)}")
+    raise ValueError(f"the {name} of an error must be a whole number, got {shown(value)}")
 
 
 def _time(value: object) -> datetime | None:
@@ -302,7 +302,7 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         time = None
     if time is None:
-        raise ValueError(f"the timestamp must be a time in ISO 8601, got {_short(value)}")
+        raise ValueError(f"the timestamp must be a time in ISO 8601, got {shown(value)}")
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
@@ -312,8 +312,3 @@ def _others(fields: Record, *known: str) -> dict[str, object]:
 
 def _hash_of(fields: Record) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."

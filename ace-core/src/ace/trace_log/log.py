@@ -354,4 +354,7 @@ def _trace_in(line: bytes, wanted: Collection[str]) -> ExecutionTrace | None:
     is_checked = bool(wanted) and isinstance(record, dict)
     if is_checked and check_task_id(record.get("bead_id") or record.get("task_id")) not in wanted:
         return None
-    return ExecutionTrace.from_record(record)
+    try:
+        return ExecutionTrace.from_record(record)
+    except RecursionError as error:  # the JSON of a record is written for its hash
+        raise ValueError("nested too deeply") from error

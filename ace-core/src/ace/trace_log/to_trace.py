@@ -142,6 +142,8 @@ def _checked(value: object) -> object:
         ExecutionTrace.from_record(value)
     except ValueError as error:
         return error
+    except RecursionError:
+        return ValueError("nested too deeply")
     return value
 
 

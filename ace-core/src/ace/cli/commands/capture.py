@@ -132,7 +132,9 @@ def _results_in(path: str, redactor: Redactor) -> list[ExecutionResult]:
         found = json.loads(data)
     except OSError as error:
         raise UsageError(f"--exec: {name}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise UsageError(f"--exec: {name} is nested too deeply") from error
+    except ValueError as error:
         raise UsageError(f"--exec: {name} is not JSON: {error}") from error
     if not isinstance(found, list):
         raise UsageError(f"--exec: {name} must be a JSON list of execution results, not a {type(found).__name__}")
@@ -142,6 +144,8 @@ def _results_in(path: str, redactor: Redactor) -> list[ExecutionResult]:
             results.append(ExecutionResult.from_record(redactor.redact_value(each)))
         except ValueError as error:
             raise UsageError(f"--exec: {name}, result {number}: {error}") from error
+        except RecursionError as error:
+            raise UsageError(f"--exec: {name}, result {number} is nested too deeply") from error
     return results
 
 
