@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from cyclopts import Parameter
 
 from ace.cli.console import note
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces, InputProblem, event_files
+from ace.cli.inputs import GatheredTraces, InputProblem, TaskChoice, event_files, task_ids
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
-from ace.cli.settings import load_settings
+from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
-from ace.runners import TraceGroup
+from ace.runners import RecordedTrace, TraceGroup
+from ace.trace_log import TraceLog
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import LearningOptions, TraceAnalyser
+    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
 
 __all__ = ["command"]
 
 _DEFAULT_MODEL = ModelOptions()
 _DEFAULT_RUN = RunFlags()
+_MOST_CHANGES = 3
 
 
 def command(
-    path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
+    path: Annotated[list[str] | None, Parameter(name="path...", negative="", allow_leading_hyphen=True)] = None,
     /,
     *,
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunFlags = _DEFAULT_RUN,
     group: int | None = None,
-    gate: Annotated[Literal["counters", "none"], Parameter(show_default=False)] = "none",
+    task: Annotated[list[str] | None, Parameter(name=["--task", "--beads"], negative="")] = None,
+    gate: Literal["counters", "none"] | None = None,
     max_operations: int | None = None,
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
@@ -55,18 +58,23 @@ def command(
         ace learn logs/
         ace learn "runs/*.jsonl" --model anthropic/claude-sonnet-4-5 --max-cost 2
         ace learn runs/ --reflector recursive --group 20
+        ace learn --task bd-1,bd-2
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or glob patterns of traces; - reads standard input.
+        path: Files, folders or glob patterns of traces; - reads standard input. With --task, it may be omitted; then
+            the trace log logs/execution_traces.jsonl is read.
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
         group: Review this many traces together, to find what shows only in several of them. Needs --reflector
             recursive.
+        task: Learn only from the attempts at these tasks in a trace log; several ids are separated by commas. They are
+            learned from one after the other.
         gate: What decides whether the changes from a trace are kept. counters refuses them if skills that were judged
-            helpful would be lost; it needs a .db skillbook. [default: none]
-        max_operations: Apply at most this many changes from one trace, judgements of skills not counted.
+            helpful would be lost; it needs a .db skillbook. [default: none; counters with --task]
+        max_operations: Apply at most this many changes from one trace, judgements of skills not counted. [default: no
+            limit; 3 with --task]
         again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
@@ -76,14 +84,18 @@ def command(
     if group is not None and run.reflector != "recursive":
         raise UsageError("--group is an option of --reflector recursive")
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
+    tasks = task_ids(task or [])
+    if not path and not tasks:
+        raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
+    gate = gate or ("counters" if tasks else "none")
     if gate != "none" and not SkillbookPlace(settings.skillbook).keeps_history:
         raise UsageError(
             f"--gate {gate} needs a skillbook with a history, and {settings.skillbook!r} has none; "
             "give a skillbook that ends in .db"
         )
     plan = RunPlan(
-        command=Learn(again, group, gate, max_operations),
-        paths=path,
+        command=Learn(again, group, gate, max_operations or (_MOST_CHANGES if tasks else None), TaskChoice(tasks)),
+        paths=path or [str(TraceLog().path)],
         settings=settings,
         options=run,
         assume_yes=yes,
@@ -100,6 +112,7 @@ class Learn(LearningCommand):
     group: int | None = None
     gate: Literal["counters", "none"] = "none"
     max_operations: int | None = None
+    tasks: TaskChoice = field(default_factory=lambda: TaskChoice(()))
     name = "learn"
 
     @property
@@ -109,11 +122,21 @@ class Learn(LearningCommand):
 
     @property
     def run_identity(self) -> Mapping[str, object]:
-        """The size of the groups: what was learned of other groups cannot be resumed."""
-        return {} if self.group is None else {"group": self.group}
+        """The size of the groups and the tasks: what was learned of others cannot be resumed."""
+        group = {} if self.group is None else {"group": self.group}
+        return {**group, "tasks": sorted(self.tasks.tasks)} if self.tasks.tasks else group
+
+    def accepts(self, trace: RecordedTrace) -> bool:
+        """Return whether a trace is an attempt at one of the tasks, if some are named.
+
+        Args:
+            trace: A trace that was found.
+        """
+        return self.tasks.accepts(trace)
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return the traces, in groups if requested, with a note on files that a plugin would read better."""
+        self.tasks.check(is_complete=gathered.is_complete)
         files = event_files(gathered.traces)
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -148,6 +171,27 @@ class Learn(LearningCommand):
         return (
             f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"
         )
+
+    def run(
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        **options: Unpack[RunOptions],
+    ) -> Results:
+        """Run. The attempts at tasks are learned from one after the other, so that each one sees what came before.
+
+        Args:
+            runner: What `runner` returned.
+            inputs: What `inputs` returned.
+            settings: The settings of the command line.
+            place: Where the skillbook is open.
+            **options: The options of the runner's `run`.
+        """
+        if self.tasks.tasks:
+            options.setdefault("max_in_flight", 1)
+        return super().run(runner, inputs, settings, place, **options)
 
     def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""

@@ -3,6 +3,7 @@
 from ace.cli.inputs.gathering import STANDARD_INPUT, GatheredTraces, event_files, gather_traces
 from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem
 from ace.cli.inputs.stored_record import ChangedRecordError, StoredRecord, readable_records
+from ace.cli.inputs.tasks import TaskChoice, task_ids
 
 __all__ = [
     "LARGEST_INPUT",
@@ -11,7 +12,9 @@ __all__ = [
     "GatheredTraces",
     "InputProblem",
     "StoredRecord",
+    "TaskChoice",
     "event_files",
     "gather_traces",
     "readable_records",
+    "task_ids",
 ]

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,8 @@ class GatheredTraces:
     """The records to learn from."""
     problems: list[InputProblem] = field(default_factory=list)
     """The inputs that cannot be read."""
+    is_complete: bool = True
+    """Whether all inputs were looked at; not if a limit was reached before."""
     _copies: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -71,6 +73,7 @@ def gather_traces(
     shuffle: int | None = None,
     left_out: Set[Path] = frozenset(),
     max_bytes: int = LARGEST_INPUT,
+    accepts: Callable[[RecordedTrace], bool] = lambda trace: True,
 ) -> GatheredTraces:
     """Find the records of all inputs.
 
@@ -80,21 +83,27 @@ def gather_traces(
         shuffle: A seed; the traces are taken in a random order that it determines.
         left_out: Resolved paths that are skipped inside folders.
         max_bytes: The maximum size of a file or stream, in bytes.
+        accepts: Whether a trace is wanted; the result may be empty if it accepts none.
 
     Raises:
         UsageError: A path does not exist, or nothing at all can be learned from.
     """
     _check_paths(paths)
     gathered = GatheredTraces()
+    has_traces = False
     try:
         for found in _all_found(paths, left_out, gathered._copies, max_bytes):
             if isinstance(found, InputProblem):
                 gathered.problems.append(found)
                 continue
+            has_traces = True
+            if not accepts(found):
+                continue
             gathered.traces.append(found)
             if limit is not None and shuffle is None and len(gathered.traces) >= limit:
+                gathered.is_complete = False
                 break
-        if not gathered.traces:
+        if not has_traces:
             raise UsageError(_nothing_found(paths, gathered.problems))
     except BaseException:
         gathered._copies.close()

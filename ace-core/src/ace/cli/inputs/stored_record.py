@@ -107,6 +107,11 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         """How the bytes are read."""
         return self._form
 
+    @property
+    def converter(self) -> str:
+        """The name of the converter that found the record in its file; empty if none did."""
+        return self._converter
+
     def load(self) -> object:
         """Return the record itself.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
+    from ace.runners import ACE, LearningOptions, RecordedTrace, RunOptions, TraceAnalyser
 
 __all__ = ["LearningCommand", "Results", "RunFlags"]
 
@@ -163,6 +163,14 @@ class LearningCommand(ABC):
     def run_identity(self) -> Mapping[str, object]:
         """The options that make it another run, beside those of all commands."""
         return {}
+
+    def accepts(self, trace: RecordedTrace) -> bool:
+        """Return whether a trace is learned from.
+
+        Args:
+            trace: A trace that was found.
+        """
+        return True
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return what the runner takes. What turns out not to be an input is added to the problems.

@@ -263,6 +263,7 @@ class RunPlan:
             shuffle=self.settings.shuffle,
             left_out=skillbook.own_files() | self._written_files(),
             max_bytes=self.settings.max_input_bytes,
+            accepts=self.command.accepts,
         )
 
     def _written_files(self) -> frozenset[Path]:

@@ -1,0 +1,93 @@
+"""`ace learn --task` learns from the attempts at some tasks, through the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from ace.trace_log import ExecutionTrace, TraceLog
+from tests.support.command_line import Run
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+ATTEMPTS = [("bd-1", "one"), ("bd-2", "two"), ("bd-1", "three"), ("bd-3", "four")]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TraceLog:
+    """The log of a project, with four attempts at three tasks."""
+    log = TraceLog(tmp_path / "logs" / "execution_traces.jsonl")
+    for task, word in ATTEMPTS:
+        log.append(ExecutionTrace(task_id=task, outcome="failure", task_description=f"It is LESSON {word}"))
+    return log
+
+
+def texts(folder: Path) -> list[str]:
+    with Skillbook.open(folder / "skills.db") as book:
+        return [skill.content for skill in book.skills()]
+
+
+def test_only_the_attempts_at_the_tasks_are_learned_from_in_the_order_of_the_log(
+    here: Run, tmp_path: Path, model: list[str], log: TraceLog
+) -> None:
+    done = here("learn", "--task", "bd-1", "--json", *model)
+    assert (done.code, done.data["traces"]["learned"]) == (0, 2), done.err
+    assert done.data["gate"] == {"accepted": 2, "refused": 0}
+    assert texts(tmp_path) == ["Remember LESSON one.", "Remember LESSON three."]
+    again = here("learn", log.path, "--beads", "bd-2, bd-1", "--task", "bd-3", "--json", *model)
+    traces = again.data["traces"]
+    assert (again.code, traces["learned"], traces["already_learned"]) == (0, 2, 2)
+    assert texts(tmp_path)[2:] == ["Remember LESSON two.", "Remember LESSON four."]
+
+
+def test_attempts_are_learned_from_one_after_the_other(
+    here: Run, model: list[str], server: ScriptedServer, log: TraceLog
+) -> None:
+    assert here("learn", "--task", "bd-1,bd-2,bd-3", *model).code == 0
+    roles = [request.role for request in server.requests if request.role in ("reflector", "skill_manager")]
+    assert roles == ["reflector", "skill_manager"] * len(ATTEMPTS)
+
+
+def test_the_limit_is_about_attempts_at_the_tasks(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
+    assert here("learn", "--task", "bd-9,bd-3", "--limit", "1", *model).code == 0
+    assert texts(tmp_path) == ["Remember LESSON four."]
+
+
+def test_a_task_without_attempts_is_named(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
+    done = here("learn", "--task", "bd-9,bd-8", *model)
+    assert (done.code, (tmp_path / "skills.db").exists()) == (2, False)
+    assert "no trace of bd-9, bd-8; the input has traces of bd-1, bd-2, bd-3" in done.err
+    some = here("learn", "--task", "bd-9,bd-3", *model)
+    assert some.code == 0 and "no trace of bd-9; the other tasks are learned from" in some.err
+    assert texts(tmp_path) == ["Remember LESSON four."]
+
+
+def test_the_ids_of_a_long_log_are_not_all_listed(here: Run, model: list[str], log: TraceLog) -> None:
+    for number in range(12):
+        log.append(ExecutionTrace(task_id=f"long-{number}", outcome="success"))
+    assert "bd-3, long-0" in (err := here("learn", "--task", "bd-9", *model).err)
+    assert "long-6 and 5 more" in err and "long-7" not in err
+
+
+def test_wrong_requests_are_refused(here: Run, tmp_path: Path, model: list[str], logs: Path) -> None:
+    for arguments, reason in (
+        ([], "give files or folders of traces, or --task ID"),
+        (["--task", "--status"], "--task"),
+        (["--task", "a b"], "--task: "),
+        (["logs", "--task", "bd-1"], "no trace of bd-1; the input has no traces of tasks"),
+        (["--task", "bd-1"], "logs/execution_traces.jsonl"),
+        (["--task", "bd-1", "--skillbook", "s.json"], "--gate counters needs a skillbook with a history"),
+    ):
+        done = here("learn", *arguments, *model)
+        assert (done.code, list(tmp_path.glob("s*.*"))) == (2, []), arguments
+        assert reason in done.err
+
+
+def test_without_the_gate_a_json_skillbook_learns_from_tasks(
+    here: Run, tmp_path: Path, model: list[str], log: TraceLog
+) -> None:
+    done = here("learn", "--task", "bd-2", "--gate", "none", "--skillbook", "s.json", *model)
+    assert (done.code, (tmp_path / "s.json").exists()) == (0, True), done.err
