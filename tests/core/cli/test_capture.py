@@ -245,3 +245,27 @@ def test_a_full_disk_is_reported_and_leaves_a_valid_log(tmp_path: Path, here: Ru
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"ace: {LOG}: File too large; the trace of bd-1 was not captured\n"
     assert (tmp_path / LOG).read_bytes() == before
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_interrupted_command_is_ended_and_not_captured(tmp_path: Path, is_terminal: bool) -> None:
+    command = [str(ACE), "capture", "--task", "bd-1", "--run", "--", "sh", "-c", "echo $$; exec sleep 1000"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    if is_terminal:  # Ctrl-C reaches the command too
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        os.kill(process.pid, signal.SIGTERM)
+    _, said = process.communicate()
+    assert (process.returncode, said) == (130, b"ace: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    assert not (tmp_path / "logs").exists()

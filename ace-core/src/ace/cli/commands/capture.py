@@ -40,7 +40,7 @@ def command(
 
     With --run, the command after -- is run and its output passed on. Its status, duration, errors and the end of its
     output are recorded, with secrets and personal data redacted; the outcome is derived from its exit code, and
-    ace capture exits with the same code.
+    ace capture exits with the same code. If it is interrupted, nothing is captured.
 
     For example:
 
