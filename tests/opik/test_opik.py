@@ -203,13 +203,91 @@ def seconds_of(span: dict[str, Any]) -> float:
     return (times[1] - times[0]).total_seconds()
 
 
+def test_what_an_iteration_lacks_is_empty(receiver: Receiver) -> None:
+    step = RROpikStep()
+    step(context(reflection=reflection({"iterations": [{}, {"iteration": 7, "seconds": None}]})))
+    step(context(reflection=reflection({"iterations": None})))
+    assert step.flush(timeout=30.0)
+    assert len(receiver.traces) == 2
+    first, second = sorted(receiver.spans, key=lambda span: str(span["name"]))
+    assert (first["name"], second["name"]) == ("iteration 1", "iteration 7")
+    assert first["input"] == {"code": ""} and first["output"] == {"stdout": "", "stderr": ""}
+    assert first["metadata"] == {"final": False} and second["metadata"] == {"final": False, "seconds": None}
+
+
+def test_metadata_are_simple_redacted_and_limited(receiver: Receiver) -> None:
+    nested: object = "the innermost"
+    for _ in range(20):
+        nested = [nested]
+    metadata = {"words": ["a", 1], "long": "x" * 20_001, "object": object(), "lists": [nested]}
+    step = OpikStep()
+    step(context(sample="A text").replace(metadata=metadata))
+    assert step.flush(timeout=30.0)
+    [trace] = receiver.traces
+    assert trace["metadata"]["pipeline"] == {"words": ["a", 1], "long": "x" * 20_000 + "..."}
+    assert trace["metadata"]["trace_id"] == ""
+
+
+def test_nested_values_are_cut_off(receiver: Receiver) -> None:
+    nested: object = "the innermost"
+    for _ in range(20):
+        nested = [nested]
+    calls = {"subagent_calls": nested, "limits": frozenset({"jane.doe@acme.com"}), f"key {KEY}": "x"}
+    step = RROpikStep()
+    step(context(reflection=reflection(calls)))
+    assert step.flush(timeout=30.0)
+    assert "the innermost" not in receiver.text and "<list>" in receiver.text
+    assert receiver.traces[0]["metadata"]["limits"] == ["[hidden: email_address]"]
+    assert KEY not in receiver.text
+
+
+@pytest.mark.usefixtures("restored_callbacks")
+def test_a_call_of_which_litellm_tells_little(receiver: Receiver) -> None:
+    register_opik_litellm_callback()
+    litellm: Any = load_litellm()
+    report = litellm.success_callback[0]
+    start = datetime(2026, 11, 24, 12, 0, 0)  # noqa: DTZ001  # as LiteLLM gives it: local, without a zone
+    report({"model": "m", "messages": [{"content": "2+2?"}], "response_cost": 0.5}, None, start, "no time")
+    report({"model": "n"}, None, start, start)
+    assert flush(timeout=30.0)
+    first, second = sorted(receiver.spans, key=lambda span: str(span["name"]))
+    assert (first["name"], first["model"], second["name"]) == ("chat m", "m", "chat n")
+    assert first["input"] == {"messages": [{"content": "2+2?"}]} and first["total_estimated_cost"] == 0.5
+    assert "total_estimated_cost" not in second and second["usage"] == dict.fromkeys(second["usage"], 0)
+    assert datetime.fromisoformat(second["start_time"]) == start.astimezone()
+
+
+@pytest.mark.usefixtures("restored_callbacks")
+def test_a_call_that_cannot_be_read_is_reported_once(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    register_opik_litellm_callback()
+    litellm: Any = load_litellm()
+    for _ in range(2):
+        litellm.success_callback[0]({"model": "m", "response_cost": "free"}, None, None, None)
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("ace_opik")] == [
+        "ace-opik: a call of LiteLLM was not reported: ValueError: could not convert string to float: 'free'"
+    ]
+
+
+def test_flush_reports_a_connection_that_does_not_receive(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Receiver(status=500) as failing:
+        monkeypatch.setenv("OPIK_URL_OVERRIDE", failing.address)
+        OpikStep()(context(sample="lost"))
+        monkeypatch.setenv("OPIK_URL_OVERRIDE", receiver.address)
+        OpikStep()(context(sample="received"))
+        assert not flush(timeout=2.0)
+        close_connections()
+    assert [trace["input"] for trace in receiver.traces] == [{"question": "received"}]
+
+
 @pytest.mark.parametrize("rr_trace", [None, "text", {}])
-def test_a_reflection_without_iterations(rr_trace: object, receiver: Receiver) -> None:
+def test_a_reflection_without_iterations(
+    rr_trace: object, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     step = RROpikStep()
     step(context(reflection=reflection(rr_trace)))
     step(context())
     assert step.flush(timeout=30.0)
-    assert len(receiver.traces) == (rr_trace == {}) and receiver.spans == []
+    assert len(receiver.traces) == (rr_trace == {}) and receiver.spans == [] and caplog.records == []
 
 
 @pytest.mark.usefixtures("restored_callbacks")

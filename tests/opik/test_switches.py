@@ -53,7 +53,17 @@ def result_of(code: str, environ: Mapping[str, str]) -> tuple[object, str]:
 
 
 @pytest.mark.parametrize(
-    "switch", [{"OPIK_DISABLED": "true"}, {"OPIK_ENABLED": "false"}, {"OPIK_DISABLED": "1", "OPIK_ENABLED": "true"}]
+    "switch",
+    [
+        {"OPIK_DISABLED": "true"},
+        {"OPIK_DISABLED": " Yes "},
+        {"OPIK_DISABLED": "on"},
+        {"OPIK_ENABLED": "false"},
+        {"OPIK_ENABLED": "0"},
+        {"OPIK_ENABLED": "no"},
+        {"OPIK_ENABLED": "OFF"},
+        {"OPIK_DISABLED": "1", "OPIK_ENABLED": "true"},
+    ],
 )
 def test_switched_off(switch: Mapping[str, str]) -> None:
     with Receiver() as receiver:
