@@ -5,17 +5,29 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ace.arguments import checked_arguments, checked_class, one_of
+from ace.arguments import checked_arguments, checked_class, instance_of, one_of, whole_number
 from ace.skill import CaseCheck
 
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
-__all__ = ["EnvironmentResult", "Match", "Sample", "SimpleEnvironment", "TaskEnvironment"]
+__all__ = [
+    "EnvironmentResult",
+    "HeuristicCheck",
+    "HeuristicEnvironment",
+    "Match",
+    "Sample",
+    "SimpleEnvironment",
+    "TaskEnvironment",
+    "cites_skill",
+    "json",
+    "max_chars",
+    "not_empty",
+]
 
 Match = Literal["contains", "exact", "numeric", "regex", "strict"]
 """How `SimpleEnvironment` compares an answer with the ground truth."""
@@ -54,6 +66,9 @@ class EnvironmentResult:
     """The correct answer, if it is known."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Numbers by name, such as `correct` with 1.0; empty if nothing could be judged."""
+    verified: bool = True
+    """False if the judgement only looked at the form of the answer. By default, nothing but tags is then learned from
+    the answer; see `learn_without_truth` of `ace.runners.LearningSettings`."""
 
 
 class TaskEnvironment(ABC):
@@ -175,6 +190,136 @@ class SimpleEnvironment(TaskEnvironment):
         if found is None or not math.isfinite(wanted):
             return found == wanted
         return abs(found - wanted) <= self.tolerance * abs(wanted)
+
+
+@checked_class
+@dataclass(frozen=True)
+class HeuristicCheck:
+    """A check that needs no ground truth, for `HeuristicEnvironment`.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> signed = HeuristicCheck("signed", lambda _, output: "" if "Ann" in output.final_answer else "is not signed")
+        >>> signed.problem_with(Sample("Write to them."), AgentOutput(reasoning="", final_answer="Hello."))
+        'is not signed'
+    """
+
+    name: str
+    """The name of the metric."""
+    problem_with: Callable[[Sample, AgentOutput], str]
+    """Return what is wrong with an answer, as the end of a sentence that begins with "The answer"; empty if nothing."""
+
+
+def not_empty() -> HeuristicCheck:
+    """Check that the answer is not empty."""
+    return HeuristicCheck("not_empty", lambda _, output: "" if output.final_answer.strip() else "is empty")
+
+
+@checked_arguments()
+def max_chars(limit: int) -> HeuristicCheck:
+    """Check that the answer is not too long.
+
+    Args:
+        limit: The maximum number of characters.
+
+    Raises:
+        ValueError: `limit` is below 1.
+    """
+    whole_number("limit", limit, of="characters")
+
+    def problem_with(_: Sample, output: AgentOutput) -> str:
+        length = len(output.final_answer)
+        return f"has {length} characters, more than {limit}" if length > limit else ""
+
+    return HeuristicCheck("max_chars", problem_with)
+
+
+def json(schema: object = None) -> HeuristicCheck:
+    """Check that the answer is JSON of a certain shape, with nothing around it.
+
+    Args:
+        schema: A pydantic model, or any other type that pydantic validates, such as `dict[str, int]`; None accepts any
+            JSON.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer = AgentOutput(reasoning="", final_answer='{"total": "many"}')
+        >>> HeuristicEnvironment([json(dict[str, int])]).evaluate(Sample("Total?"), answer).metrics
+        {'json': 0.0, 'confidence': 0.0}
+    """
+    from pydantic import JsonValue, TypeAdapter, ValidationError  # slow to import
+
+    adapter: TypeAdapter[object] = TypeAdapter(JsonValue if schema is None else schema)
+
+    def problem_with(_: Sample, output: AgentOutput) -> str:
+        try:
+            adapter.validate_json(output.final_answer)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            return f"is not the JSON that is expected: {place + ': ' if place else ''}{first['msg']}"
+        return ""
+
+    return HeuristicCheck("json", problem_with)
+
+
+def cites_skill() -> HeuristicCheck:
+    """Check that the agent cited a skill."""
+    return HeuristicCheck("cites_skill", lambda _, output: "" if output.skill_ids else "cites no skill")
+
+
+class HeuristicEnvironment(TaskEnvironment):
+    """Judges the form of answers whose ground truth is not known.
+
+    The metrics have 1.0 or 0.0 for each check, by its name, and `confidence`, the share of checks that passed; they
+    never have `correct`. The feedback tells the reflector that nothing was verified. By default, such answers only lead
+    to tags of existing skills, because a skill that is learned from an unverified answer may repeat its error; see
+    `learn_without_truth` of `ace.runners.LearningSettings`.
+
+    Args:
+        checks: The checks, at least one: `not_empty()`, `json(schema)`, `max_chars(limit)`, `cites_skill()`, or your
+            own, each with its own name.
+
+    Raises:
+        ValueError: There are no checks, or two have the same name, or one is named `correct` or `confidence`.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> environment = HeuristicEnvironment([not_empty(), max_chars(5)])
+        >>> result = environment.evaluate(Sample("Capital?"), AgentOutput(reasoning="", final_answer="It is Paris."))
+        >>> result.metrics, result.verified
+        ({'not_empty': 1.0, 'max_chars': 0.0, 'confidence': 0.5}, False)
+    """
+
+    @checked_arguments()
+    def __init__(self, checks: Sequence[HeuristicCheck]) -> None:
+        for check in checks:
+            instance_of("checks", check, HeuristicCheck, advice="create them with not_empty(), max_chars(500) ...")
+        names = [check.name for check in checks]
+        if not names:
+            raise ValueError("checks must have at least one check, such as not_empty()")
+        for name in names:
+            if name in ("correct", "confidence"):
+                raise ValueError(f"a check may not be named {name!r}: it would look like a verified result")
+            if names.count(name) > 1:
+                raise ValueError(f"the names of checks must differ, got {name!r} twice")
+        self.checks = tuple(checks)
+
+    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        """Check the form of an answer.
+
+        Args:
+            sample: The input.
+            agent_output: The answer.
+        """
+        problems = {check.name: check.problem_with(sample, agent_output) for check in self.checks}
+        metrics = {name: 0.0 if problem else 1.0 for name, problem in problems.items()}
+        metrics["confidence"] = sum(metrics.values()) / len(metrics)
+        found = [f"The answer {problem}." for problem in problems.values() if problem]
+        said = " ".join(found) or "The checks found nothing wrong with its form."
+        return EnvironmentResult(
+            f"Nothing was verified: whether the answer is right is not known. {said}", metrics=metrics, verified=False
+        )
 
 
 def _judged_strictly(question: str, expected: str, answer: str) -> EnvironmentResult:

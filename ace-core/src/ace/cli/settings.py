@@ -253,6 +253,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         choices=PROVENANCES,
     ),
     SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
+    SettingField(
+        name="learn_without_truth",
+        kind=bool,
+        help="Whether skills may be changed because of answers that nothing verified.",
+        default=False,
+    ),
     SettingField(name="fail_fast", kind=bool, help="Whether the first input that fails stops a run.", default=False),
     SettingField(
         name="checkpoint_dir",
@@ -397,6 +403,8 @@ class Settings:
     """The cost in USD at which a run starts no new inputs."""
     fail_fast: bool
     """Whether the first input that fails stops a run."""
+    learn_without_truth: bool
+    """Whether skills may be changed because of answers that nothing verified."""
     checkpoint_dir: str | None
     """The folder for copies of the skillbook during a run; None for no copies."""
     checkpoint_interval: int

@@ -56,6 +56,7 @@ class StepOptions(TypedDict, total=False):
     allow: Collection[GuardedKind]
     max_adds: int | None
     max_operations: int | None
+    learn_without_truth: bool
     gate: GateLike | None
     provenance: Provenance
     reflections_per_call: int
@@ -118,6 +119,9 @@ class LearningSettings:
     max_operations: int | None = None
     """How many operations of one answer of the skill manager are applied, TAG not counted; further ones are skipped and
     reported. None sets no limit."""
+    learn_without_truth: bool = False
+    """Whether skills may be changed because of answers that their environment did not verify, such as
+    `HeuristicEnvironment`, and whose ground truth is not known. If not, such answers only lead to tags."""
     gate: GateLike | None = None
     """Decides whether the operations of a sample are applied, such as `ace.evaluation.CounterGate`. None applies
     all."""
@@ -243,6 +247,7 @@ class LearningSettings:
             guard=LeakageGuard(self.allow),
             max_adds=self.max_adds,
             max_operations=self.max_operations,
+            learn_without_truth=self.learn_without_truth,
             gate=self.gate,
             provenance=self.provenance,
             reflections_per_call=self.reflections_per_call,

@@ -29,6 +29,8 @@ MAX_ADDS: Final = 50
 REFUSED: Final = "refused_operations"
 """The key in the metadata of a context under which `GateStep` notes why operations are refused, by their index."""
 
+_UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (learn_without_truth)"
+
 logger = logging.getLogger(__name__)
 
 
@@ -48,6 +50,9 @@ class ApplyStep:
             reported. None sets no limit.
         max_operations: How many operations of one answer are applied, TAG not counted; further ones are skipped and
             reported. None sets no limit.
+        learn_without_truth: Whether skills may be changed because of an answer that its environment did not verify
+            (`EnvironmentResult.verified`) and whose ground truth is not known. If not, all operations from such an
+            answer except TAG are skipped and reported.
 
     Raises:
         ValueError: `max_adds` or `max_operations` is below 1.
@@ -65,6 +70,7 @@ class ApplyStep:
         guard: LeakageGuard | None = None,
         max_adds: int | None = MAX_ADDS,
         max_operations: int | None = None,
+        learn_without_truth: bool = False,
     ) -> None:
         self.skillbook = self.lane_key = skillbook
         self.guard = LeakageGuard() if guard is None else guard
@@ -72,6 +78,7 @@ class ApplyStep:
         self.max_operations = (
             None if max_operations is None else whole_number("max_operations", max_operations, of="operations")
         )
+        self.learn_without_truth = learn_without_truth
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Apply the operations; the context is returned unchanged."""
@@ -116,16 +123,20 @@ class ApplyStep:
             ctx: The context of the sample, with its operations.
         """
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
-        known = known_of_task(ctx) if any(operation.content for operation in batch.operations) else KnownOfTask()
+        changes_skills = any(operation.content or not _has_type(operation, "TAG") for operation in batch.operations)
+        known = known_of_task(ctx) if changes_skills else KnownOfTask()
         notes: Sequence[ProofNote] = ctx.metadata.get("proofs", ())
         unproven = {id(note.operation): note.reason for note in notes}
         refused: Mapping[int, str] = ctx.metadata.get(REFUSED, {})
+        tags_only = known.is_unverified and not self.learn_without_truth
         omitted: dict[int, str] = {}
         adds = operations = 0
         for index, operation in enumerate(batch.operations):
             problem = unproven.get(id(operation)) or self.guard.problem_with(
                 operation, known.answers, feedback=known.feedback
             )
+            if tags_only and not _has_type(operation, "TAG"):
+                problem = _UNVERIFIED
             problem = problem or refused.get(index)
             if problem is None and _has_type(operation, "ADD"):
                 adds += 1

@@ -48,7 +48,8 @@ class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment if one is given.
 
     The trace is a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
-    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged.
+    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged; but if it
+    verified nothing (`EnvironmentResult.verified`), `verified` with False instead of check.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
@@ -86,7 +87,9 @@ class EvaluateStep:
                 emit(AnswerEvaluated(run_of(ctx), str(ctx.metadata.get("trace_id", "")), name, metrics))
             trace["feedback"] = result.feedback
             trace["metrics"] = dict(result.metrics)
-            if result.metrics or result.ground_truth is not None:
+            if not result.verified:
+                trace["verified"] = False
+            elif result.metrics or result.ground_truth is not None:
                 trace["check"] = self._check(sample).to_dict()
             if result.ground_truth is not None:
                 trace["ground_truth"] = result.ground_truth

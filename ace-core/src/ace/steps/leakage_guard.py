@@ -131,6 +131,8 @@ class KnownOfTask(NamedTuple):
     """The right answers."""
     feedback: Sequence[str] = ()
     """The feedback on the agent's answers."""
+    is_unverified: bool = False
+    """Whether a trace says that its answer was not verified, and has no ground truth either."""
 
 
 def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
@@ -148,5 +150,7 @@ def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
     said = [trace["feedback"] or "" for trace in read]
     said += [each["correction"] for trace in read for each in trace["corrections"]]
     return KnownOfTask(
-        answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
+        answers,
+        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
+        any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
     )

@@ -64,6 +64,7 @@ def learning_tail(
     guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     max_operations: int | None = None,
+    learn_without_truth: bool = False,
     gate: GateLike | None = None,
     provenance: Provenance = "full",
     reflections_per_call: int = 1,
@@ -91,6 +92,7 @@ def learning_tail(
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
+        learn_without_truth: Whether unverified answers may change skills; see `ApplyStep`.
         gate: Decides whether the operations of a sample are applied; see `GateStep`.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
         reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
@@ -115,7 +117,13 @@ def learning_tail(
     # Without the texts of their cases, skills could not be tested later, so they stay unproven.
     prover = _prover(agent, prove, judge, environment, retrieval) if provenance == "full" else None
     reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None)
-    apply = ApplyStep(skillbook, guard=guard, max_adds=max_adds, max_operations=max_operations)
+    apply = ApplyStep(
+        skillbook,
+        guard=guard,
+        max_adds=max_adds,
+        max_operations=max_operations,
+        learn_without_truth=learn_without_truth,
+    )
     steps: list[StepProtocol[ACEStepContext]] = [
         reflect,
         TagStep(skillbook),

@@ -61,6 +61,11 @@ class RunFlags:
     """Stop starting new inputs once the run has cost this much (USD). [env: ACE_MAX_COST]"""
     fail_fast: Annotated[bool | None, Parameter(negative="--no-fail-fast", show_default=False)] = None
     """Stop at the first input that fails. [env: ACE_FAIL_FAST]"""
+    learn_without_truth: Annotated[bool | None, Parameter(negative="--no-learn-without-truth", show_default=False)] = (
+        None
+    )
+    """Also change skills because of answers that nothing verified; otherwise these only lead to tags.
+    [env: ACE_LEARN_WITHOUT_TRUTH]"""
     checkpoint_dir: Path | None = None
     """Write copies of the skillbook to this folder during the run. [env: ACE_CHECKPOINT_DIR]"""
     checkpoint_interval: int | None = None
@@ -143,6 +148,7 @@ class RunFlags:
             "allow": ",".join(self.allow) or None,
             "provenance": self.provenance,
             "fail_fast": self.fail_fast,
+            "learn_without_truth": self.learn_without_truth,
             "checkpoint_dir": None if self.checkpoint_dir is None else str(self.checkpoint_dir),
             "checkpoint_interval": self.checkpoint_interval,
             "reflections_per_call": self.reflections_per_call,

@@ -168,6 +168,7 @@ class RunPlan:
             "allow": self.settings.allowed,
             "provenance": self.settings.provenance,
             "reflections_per_call": self.settings.reflections_per_call,
+            "learn_without_truth": self.settings.learn_without_truth,
             "prove": "auto" if self.options.prove is None else self.options.prove,
             "unproven": self.options.unproven,
             "final_test": not self.options.no_final_test,

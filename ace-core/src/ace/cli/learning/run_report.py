@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,15 @@ from ace.cli.console import counted, print_table, print_text, visible
 from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
-from ace.protocols.observers import BatchJudged, Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
+from ace.protocols.observers import (
+    AnswerEvaluated,
+    BatchJudged,
+    Event,
+    ModelCalled,
+    SampleEnded,
+    SkillProven,
+    SkillsChanged,
+)
 
 if TYPE_CHECKING:
     from ace.cli.inputs import InputProblem
@@ -153,6 +161,8 @@ class RunReport:
     use: ModelUse
     proofs: ProofCounts = ProofCounts()
     gate: GateCounts = GateCounts()
+    judged_by: Mapping[str, int] = field(default_factory=dict)
+    """How many answers were judged, by the name of the environment that judged them."""
 
     @property
     def unreadable(self) -> int:
@@ -173,6 +183,7 @@ class RunCounts:
     _gate: GateCounts = field(default_factory=GateCounts)
     _changes: Counter[str] = field(default_factory=Counter)
     _added: dict[str, None] = field(default_factory=dict)
+    _judged_by: Counter[str] = field(default_factory=Counter)
     _left_out: list[LeftOut] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -187,6 +198,8 @@ class RunCounts:
                 self._count_proof(event)
             elif isinstance(event, BatchJudged):
                 self._count_verdict(event)
+            elif isinstance(event, AnswerEvaluated):
+                self._judged_by[event.environment] += bool(event.metrics)
             elif isinstance(event, ModelCalled):
                 self.use = _counted(self.use, event)
                 if event.role == PROVE_ROLE:
@@ -227,6 +240,7 @@ class RunCounts:
             use=self.use,
             proofs=self._proofs,
             gate=self._gate,
+            judged_by={name: number for name, number in sorted(self._judged_by.items()) if number},
         )
 
     def _count_sample(self, event: SampleEnded) -> None:
@@ -320,6 +334,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
         "proofs": asdict(report.proofs),
+        "judged_by": dict(report.judged_by),
         "gate": asdict(report.gate),
     }
 
@@ -369,6 +384,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
         ("failed", str(len(report.failures) - report.unreadable)),
         ("not processed", str(report.not_begun) if report.not_begun else ""),
+        *((f"judged by {name}", str(number)) for name, number in report.judged_by.items()),
         ("skills added", str(skills.added)),
         ("skills updated", str(skills.updated)),
         ("skills tagged", str(skills.tagged)),
