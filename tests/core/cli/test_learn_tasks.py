@@ -56,6 +56,14 @@ def test_the_limit_is_about_attempts_at_the_tasks(here: Run, tmp_path: Path, mod
     assert texts(tmp_path) == ["Remember LESSON four."]
 
 
+def test_the_log_is_in_the_folder_of_the_setting(here: Run, tmp_path: Path, model: list[str]) -> None:
+    TraceLog(tmp_path / "kept" / "execution_traces.jsonl").append(
+        ExecutionTrace(task_id="bd-1", outcome="failure", task_description="It is LESSON elsewhere")
+    )
+    assert here("learn", "--task", "bd-1", *model, environ={"ACE_LOGS": "kept"}).code == 0
+    assert texts(tmp_path) == ["Remember LESSON elsewhere."]
+
+
 def test_a_task_without_attempts_is_named(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
     done = here("learn", "--task", "bd-9,bd-8", *model)
     assert (done.code, (tmp_path / "skills.db").exists()) == (2, False)

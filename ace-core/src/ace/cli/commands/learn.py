@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from cyclopts import Parameter
@@ -17,7 +18,6 @@ from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFl
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.runners import RecordedTrace, TraceGroup
-from ace.trace_log import TraceLog
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
@@ -63,7 +63,7 @@ def command(
 
     Args:
         path: Files, folders or glob patterns of traces; - reads standard input. With --task, it may be omitted; then
-            the trace log logs/execution_traces.jsonl is read.
+            the trace log execution_traces.jsonl in the folder of the setting logs is read.
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
@@ -95,7 +95,7 @@ def command(
         )
     plan = RunPlan(
         command=Learn(again, group, gate, max_operations or (_MOST_CHANGES if tasks else None), TaskChoice(tasks)),
-        paths=path or [str(TraceLog().path)],
+        paths=path or [str(Path(settings.logs) / "execution_traces.jsonl")],
         settings=settings,
         options=run,
         assume_yes=yes,
