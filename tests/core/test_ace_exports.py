@@ -87,7 +87,7 @@ MEASURING = ("ace.cases", "ace.evaluation", "ace.proofs", "ace.protocols.observe
 SPECIAL = ("ace.otlp", "ace.plugins", "ace.rr", "ace.testing", "ace.trace_log", "ace.providers.local", *MEASURING)
 """Packages for people who extend, measure or watch, or read one format: their names stay in them, but for the few that
 `ace` lists."""
-IN_THEIR_PACKAGE = {"has_run", "unfinished_runs", "skill_use"}
+IN_THEIR_PACKAGE = {"has_run", "unfinished_runs", "skill_use", "json", "max_chars", "not_empty"}
 
 
 def shown_imports() -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
+import selectors
 import signal
 import socket
 import threading
@@ -41,13 +41,17 @@ class CutConnections:
                 threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
 
     def _pass_on(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._address) as server:
+        with client, socket.create_connection(self._address) as server, selectors.DefaultSelector() as chosen:
+            chosen.register(client, selectors.EVENT_READ, server)
+            chosen.register(server, selectors.EVENT_READ, client)
             while True:
-                for source in select.select([client, server], [], [])[0]:
+                for key, _ in chosen.select():
+                    source, target = key.fileobj, key.data
+                    assert isinstance(source, socket.socket)
                     data = source.recv(65536)
                     if not data or (source is client and self._is_cut(data, server)):
                         return
-                    (server if source is client else client).sendall(data)
+                    target.sendall(data)
 
     def _is_cut(self, data: bytes, server: socket.socket) -> bool:
         """Whether the connection ends with these data of the client, the first that commit a batch."""

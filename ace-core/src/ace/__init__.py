@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from ace.environments import (
         EnvironmentResult,
+        HeuristicEnvironment,
         Sample,
         SimpleEnvironment,
         TaskEnvironment,
@@ -164,6 +165,7 @@ __all__ = [
     "ExportSkillbookMarkdownStep",
     "ExtractedLearning",
     "FailedSample",
+    "HeuristicEnvironment",
     "InsightSource",
     "InstructorClient",
     "IntegrationRunner",
@@ -260,6 +262,7 @@ _find, __dir__ = _lazy_exports(
         "ExportSkillbookMarkdownStep": "steps",
         "ExtractedLearning": "outputs",
         "FailedSample": "runners",
+        "HeuristicEnvironment": "environments",
         "CaseCheck": "skill",
         "InsightSource": "skill",
         "SkillCase": "skill",

@@ -51,7 +51,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["learn"], "the argument PATH... is missing"),
+        (["train"], "the argument PATH... is missing"),
         (["learn", "logs", "--model"], "the option --model needs a value"),
         (["skillbook", "merge", "a.json"], "the option --output is required"),
         (["skillbook", "rollback", "x"], "VERSION must be a whole number, got 'x'"),

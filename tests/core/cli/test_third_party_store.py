@@ -173,7 +173,9 @@ def test_an_unknown_scheme_and_a_closed_store_are_said(
     command = ["skillbook", "show"] if command == ["show"] else [*command, *model]
     unknown = run(*command, "--skillbook", "volt://team/skills")
     assert (unknown.code, unknown.out) == (2, "")
-    assert unknown.err == "ace: no store is installed for 'volt://team/skills'; available: 'sqlite', 'vault'\n"
+    said, _, available = unknown.err.partition("; available: ")
+    assert said == "ace: no store is installed for 'volt://team/skills'"
+    assert {"'sqlite'", "'vault'"} <= set(available.rstrip("\n").split(", "))  # others may be installed
     closed = run(*command, "--skillbook", "vault://sealed")
     assert (closed.code, closed.out) == (2, "")
     assert closed.err == "ace: vault://sealed: the vault is sealed; check that you may read it\n"

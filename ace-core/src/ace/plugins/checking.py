@@ -244,7 +244,8 @@ def _references(spec: Spec) -> Iterator[str]:
     if isinstance(spec, ExecuteStepSpec) and spec.produces is not None:
         yield spec.produces
     if isinstance(spec, TraceConverterSpec):
-        yield from (reference for reference in (spec.accepts, spec.recognises, spec.parts) if reference is not None)
+        further = (spec.accepts, spec.recognises, spec.parts, spec.place)
+        yield from (reference for reference in further if reference is not None)
 
 
 def _imported_frameworks(plugin: LoadedPlugin, imported: set[str]) -> Iterator[PluginError]:

@@ -176,8 +176,7 @@ class TraceLog:
                     if followed.is_replaced(self.path):
                         followed.close()
                         followed = None
-                        if self.path.exists():
-                            continue
+                        continue
                 if _is_cancelled_within(interval, token):
                     return
         finally:
@@ -276,10 +275,11 @@ class _FollowedFile:
         self._file.close()
 
     def is_replaced(self, path: Path) -> bool:
+        """Whether another file is at the path. While there is none, a writer may still append to this one."""
         try:
             return not os.path.samestat(path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:
-            return True
+            return False
 
     def new_lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the complete lines that have not been read, with their numbers."""
