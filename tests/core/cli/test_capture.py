@@ -177,9 +177,12 @@ def test_wrong_execution_results_are_rejected(here: Run, results: str, said: str
 
 
 @pytest.mark.parametrize("depth", [900, 100_000])
-def test_deeply_nested_execution_results_are_rejected(here: Run, depth: int) -> None:
+def test_deeply_nested_execution_results_are_rejected(here: Run, tmp_path: Path, depth: int) -> None:
     results = f'[{{"status": "pass", "x": {"[" * depth}{"]" * depth}}}]'
     done = here("capture", "--task", "bd-1", "--outcome", "success", "--exec", "-", stdin=results)
+    if done.code == 0:  # the limit depends on the version of Python
+        assert depth == 900 and record(tmp_path)["execution_results"]
+        return
     assert done.code == 2
     assert "nested too deeply" in done.err
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from ace.providers import litellm_library, load_litellm, model_requests
 from ace.providers.direct_requests import DirectRequest, direct_request
 from ace.providers.request_outcomes import Answered, Failed
 from tests.support.clients import KEY
+from tests.support.command_line import command_environment
 from tests.support.scripted_anthropic_server import Refusal, ScriptedAnthropicServer, Text, Thinking, ToolUse
 from tests.support.scripted_anthropic_server import Reply as AnthropicReply
 from tests.support.scripted_server import (
@@ -101,6 +105,29 @@ def test_every_listed_chat_model_gets_the_request_that_litellm_would_send() -> N
         "claude-opus-4-7",
     ):
         assert name not in left_to_litellm
+
+
+def test_another_name_of_a_model_is_left_to_litellm_which_replaces_it(tmp_path: Path) -> None:
+    table = {
+        "m-1": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 9},
+        "m-latest": {"alias_of": "m-1"},
+    }
+    package = tmp_path / "litellm"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    file = package / "model_prices_and_context_window_backup.json"
+    file.write_text(json.dumps(table, indent=4), encoding="utf-8")
+    program = """
+from ace.providers.direct_requests import direct_request
+from ace.providers.model_table import listed_model
+
+for model in ("openai/m-1", "openai/m-latest", "m-1", "m-latest"):
+    request = {"model": model, "messages": [], "timeout": 9.0, "api_key": "k", "api_base": "http://127.0.0.1:9/v1"}
+    print(direct_request(request) is not None, listed_model(model)["max_input_tokens"])
+"""
+    environment = command_environment(tmp_path, {"PYTHONPATH": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True 9", "False 9", "True 9", "False 9"]
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ace.protocols.llm import LLMResponse, Usage
-from ace.providers.model_table import listed_model, model_entry
+from ace.providers.model_table import is_alias, listed_model, model_entry
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait
 
 __all__ = ["DirectRequest", "answer_in", "direct_request"]
@@ -190,6 +190,8 @@ def _protocol_and_name(request: Mapping[str, Any]) -> tuple[Protocol, str] | Non
     """Return the protocol of a model and its name there; None if only LiteLLM can determine it."""
     model = request["model"]
     prefix, slash, name = model.partition("/")
+    if is_alias(name if slash else model):
+        return None
     entry = model_entry(name if slash else model)
     provider = prefix if slash else entry.get("litellm_provider")
     if entry and entry.get("litellm_provider") == provider and entry.get("mode") != "chat":

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["listed_model", "model_entry"]
+__all__ = ["is_alias", "listed_model", "model_entry"]
 
 _FILE = "model_prices_and_context_window_backup.json"
 _START = b'{\n    "'
@@ -48,7 +48,22 @@ def model_entry(name: str) -> Mapping[str, Any]:
     if isinstance(models, Mapping):
         known: Mapping[str, Any] = models.get(name) or {}
         return known
-    return _entry_of_file(name)
+    entry = _entry_of_file(name)
+    target = entry.get("alias_of")
+    return _entry_of_file(target) if isinstance(target, str) else entry
+
+
+def is_alias(name: str) -> bool:
+    """Return whether the table lists a name as another name of a model, by which LiteLLM replaces it in requests.
+
+    Args:
+        name: A name of the table.
+
+    Example:
+        >>> is_alias("gpt-4o-mini")
+        False
+    """
+    return "alias_of" in _entry_of_file(name)
 
 
 @functools.lru_cache(maxsize=64)
