@@ -51,7 +51,8 @@ def named(spans: list[ReceivedSpan], name: str) -> list[ReceivedSpan]:
     return [span for span in spans if span.name == name]
 
 
-def test_a_thousand_samples_with_four_workers(collector: Collector) -> None:
+def test_a_thousand_samples_with_four_workers(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "20000")  # beside other work, sending may be slower than the run
     traces = [f"Repeat the code word kit{number:04d}code." for number in range(1000)]
     with instrument():
         runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ScriptedSkillManager())
