@@ -100,7 +100,8 @@ def oldest(session: nox.Session, distribution: str) -> None:
     # The newest releases of these tools would require newer releases of the tested dependencies.
     if own := [tool for tool in test_tools(distribution) if tool not in test_tools("ace-core")]:
         session.install("--resolution=lowest-direct", *own)
-    if newer := before - installed(session):
+    # LiteLLM, which only ace-core needs, may want a newer OpenAI client than the oldest LangChain does.
+    if newer := {each for each in before - installed(session) if not each.startswith("openai==")}:
         session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
     run_tests_on_installed(session, test_folder(distribution))
 
