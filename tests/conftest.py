@@ -1,16 +1,18 @@
-"""Settings for all tests, and the command line in the process of a test."""
+"""Settings for all tests, the command line in the process of a test, and a scripted model that learns."""
 
 import io
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.command_line import Done, Run, command_environment
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
 
 # No test fails for being slow: the machine is shared. Where everything is required, as on CI, the examples are the same
 # in every run, so that a failure comes from the change under test.
@@ -59,3 +61,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         return Done(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learning_script()) as started:
+        yield started
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> list[str]:
+    """The arguments that name the scripted model."""
+    return ["--model", "openai/scripted", "--api-base", server.api_base]

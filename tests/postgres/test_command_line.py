@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ace.skillbook import Skillbook
 from tests.support.command_line import Done, ace
-from tests.support.learning_script import learning_script
 from tests.support.postgres_server import PASSWORD
-from tests.support.scripted_server import ScriptedServer
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(learning_script()) as started:
-        yield started
-
-
-@pytest.fixture
-def model(server: ScriptedServer) -> list[str]:
-    return ["--model", "openai/scripted", "--api-base", server.api_base]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ _UNPRIVILEGED = "postgres"
 class PostgresServer:
     """A server that is started on entry, and stopped and removed on exit. A test may stop and start it in between.
 
-    The test is skipped where there is no server to start.
+    The test is skipped if PostgreSQL is not installed.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def _programs() -> Path:
         try:
             pwd.getpwnam(_UNPRIVILEGED)
         except KeyError:
-            missing("postgres", f"PostgreSQL does not run as root, and there is no user {_UNPRIVILEGED!r}")
+            missing("postgres", f"PostgreSQL refuses to run as root, and the user {_UNPRIVILEGED!r} does not exist")
     return found[-1].parent
 
 

@@ -281,7 +281,7 @@ class HeuristicEnvironment(TaskEnvironment):
             own, each with its own name.
 
     Raises:
-        ValueError: There are no checks, or two have the same name, or one is named `correct` or `confidence`.
+        ValueError: `checks` is empty, two checks have the same name, or one is named `correct` or `confidence`.
 
     Example:
         >>> from ace.outputs import AgentOutput

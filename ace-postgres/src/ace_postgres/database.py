@@ -196,7 +196,7 @@ class Database:
                     until = until or time.monotonic() + PATIENCE
                     if not _is_lost(error, connection) or time.monotonic() > until:
                         if isinstance(error, PoolTimeout):
-                            self.connected().close()  # raises the error that says why there was no connection
+                            self.connected().close()  # raises the error that explains the timeout
                         raise
                     time.sleep(_SECONDS_BETWEEN_TRIES)
 

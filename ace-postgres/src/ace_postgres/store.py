@@ -263,7 +263,7 @@ class PostgresStore:
             if row is not None:
                 raise AlreadyCommittedError(key, row[0])
         if not is_newest:
-            raise VersionConflictError(f"version {commit.expected_version} is no longer the newest")
+            raise VersionConflictError(f"a version after {commit.expected_version} has been committed meanwhile")
         self._write_skills(connection, book, commit)
         sample = (None,) * 4 if key is None else (_stored(key.run), key.epoch, _stored(key.sample), _hash(*key))
         texts = [_stored(text) for text in (commit.at, commit.author, commit.operations, commit.skipped)]

@@ -1,27 +1,11 @@
-"""A scripted model that learns, and a folder of traces."""
+"""A folder of traces."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.support.learning_script import learning_script
-from tests.support.scripted_server import ScriptedServer
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(learning_script()) as started:
-        yield started
-
-
-@pytest.fixture
-def model(server: ScriptedServer) -> list[str]:
-    """The arguments that name the scripted model."""
-    return ["--model", "openai/scripted", "--api-base", server.api_base]
 
 
 @pytest.fixture

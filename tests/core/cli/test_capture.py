@@ -187,6 +187,12 @@ def test_deeply_nested_execution_results_are_rejected(here: Run, tmp_path: Path,
     assert "nested too deeply" in done.err
 
 
+def test_the_description_is_redacted(tmp_path: Path, here: Run) -> None:
+    said = ("--description", "Ask jane@acme.com about the imports")
+    assert here("capture", "--task", "bd-1", "--outcome", "partial", *said).code == 0
+    assert record(tmp_path)["task_description"] == "Ask [hidden: email_address] about the imports"
+
+
 def test_execution_results_are_redacted(tmp_path: Path, here: Run) -> None:
     results = '[{"runner": "a", "command": "login jane@acme.com", "status": "pass"}]'
     assert here("capture", "--task", "bd-1", "--outcome", "success", "--exec", "-", stdin=results).code == 0

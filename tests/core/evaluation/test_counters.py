@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ace import Skillbook
 from ace.evaluation import CounterGate, counter_metrics
-from ace.protocols import Verdict
+from ace.protocols import GateVerdict
 from ace.updates import UpdateBatch, UpdateOperation
 
 
@@ -36,7 +36,7 @@ def tag(number: int, **counters: int) -> UpdateOperation:
     return UpdateOperation("TAG", skill_id=f"s-{number:05}", metadata=counters)
 
 
-def verdict(book: Skillbook, *operations: UpdateOperation) -> Verdict:
+def verdict(book: Skillbook, *operations: UpdateOperation) -> GateVerdict:
     return CounterGate().judge(skillbook=book, batch=UpdateBatch(operations=operations))
 
 

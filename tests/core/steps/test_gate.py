@@ -13,7 +13,7 @@ import pytest
 from ace import Skillbook, TraceAnalyser
 from ace.context import ACEStepContext
 from ace.evaluation import CounterGate
-from ace.protocols import Verdict
+from ace.protocols import GateVerdict
 from ace.protocols.observers import BatchJudged, Event, observing
 from ace.protocols.roles import SkillbookReader
 from ace.steps import ApplyStep, GateStep
@@ -93,9 +93,9 @@ class Noting:
     def __init__(self) -> None:
         self.shown: list[Sequence[UpdateOperation]] = []
 
-    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> Verdict:
+    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> GateVerdict:
         self.shown.append(batch.operations)
-        return Verdict(True, f"{len(skillbook.skills())} skills")
+        return GateVerdict(True, f"{len(skillbook.skills())} skills")
 
 
 def test_the_gate_is_shown_only_what_would_be_applied(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_gate_that_returns_something_else_fails_the_sample(tmp_path: Path) -> 
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, gate=Truthy())
         [result] = runner.run(["one trace"])
         assert isinstance(result.error, TypeError)
-        assert "the result of Truthy.judge must be a Verdict, got True" in str(result.error)
+        assert "the result of Truthy.judge must be a GateVerdict, got True" in str(result.error)
         assert (result.failed_at, len(book)) == ("GateStep", 1)
 
 
@@ -164,7 +164,9 @@ def test_ace_learn_with_a_gate_reports_what_it_refused(tmp_path: Path) -> None:
         assert (done.code, done.data["gate"]) == (0, {"accepted": 0, "refused": 1}), done.err
         assert [each["reason"] for each in done.data["left_out"]] == ["gate: net score 2 -> 0 (-2)"]
         shown = ace(*learn, "--again", folder=tmp_path)
-        assert "accepted by the gate 0, refused 1" in shown.out
+        rows = [" ".join(line.split()) for line in shown.out.splitlines()]
+        assert "traces whose changes the gate accepted 0" in rows
+        assert "traces whose changes the gate refused 1" in rows
         other = ace(*learn, "--skillbook", "skills.json", folder=tmp_path)
         assert (other.code, (tmp_path / "skills.json").exists()) == (2, False)
         assert "--gate counters needs a skillbook with a history, and 'skills.json' has none" in other.err

@@ -138,7 +138,7 @@ def test_a_replaced_log_is_read_from_its_start_and_the_rest_of_the_old_one_first
     follower.ids_until(1)
     with path.open("a", encoding="utf-8") as old:
         path.rename(path.with_suffix(".old"))
-        time.sleep(0.1)  # the follower looks several times while there is no log
+        time.sleep(0.1)  # the follower checks several times while the log does not exist
         old.write(line(2))  # a writer that had it open
     follower.ids_until(2)
     new = path.with_suffix(".new")

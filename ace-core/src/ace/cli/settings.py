@@ -426,6 +426,11 @@ class Settings:
         return int(self.max_input_mb * 1_000_000)
 
     @property
+    def trace_log(self) -> Path:
+        """The file of the trace log."""
+        return Path(self.logs) / "execution_traces.jsonl"
+
+    @property
     def allowed(self) -> list[GuardedKind]:
         """The words of `allow`."""
         words: list[Any] = [] if self.allow is None else self.allow.split(",")  # each was checked against its field

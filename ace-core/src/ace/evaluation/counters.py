@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_arguments
-from ace.protocols.gate import Verdict
+from ace.protocols.gate import GateVerdict
 from ace.skill import TAGS
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class CounterGate:
         'net score 3 -> 0 (-3)'
     """
 
-    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> Verdict:
+    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> GateVerdict:
         """Judge a batch by the counters before and after it.
 
         Args:
@@ -123,13 +123,13 @@ class CounterGate:
             batch: The operations that would be applied, in order.
         """
         if not any(operation.type != "TAG" for operation in batch.operations):
-            return Verdict(False, "nothing to do")
+            return GateVerdict(False, "nothing to do")
         metrics = counter_metrics(skillbook)
         tags = [operation for operation in batch.operations if operation.type == "TAG"]
         before, _ = _after(metrics, skillbook, tags)
         after, is_refined = _after(metrics, skillbook, batch.operations)
         accepted, reason = _compared(before, after, is_refined=is_refined)
-        return Verdict(accepted, reason, before.figures(), after.figures())
+        return GateVerdict(accepted, reason, before.figures(), after.figures())
 
 
 def _compared(before: CounterMetrics, after: CounterMetrics, *, is_refined: bool) -> tuple[bool, str]:

@@ -24,7 +24,7 @@ from ace.protocols.errors import (
     RoleError,
     UnusableAnswerError,
 )
-from ace.protocols.gate import GateLike, Verdict
+from ace.protocols.gate import GateLike, GateVerdict
 from ace.protocols.llm import (
     AnyLLMClient,
     AsyncLLMClientLike,
@@ -72,6 +72,7 @@ __all__ = [
     "EmbedderLike",
     "EmptyAnswerError",
     "GateLike",
+    "GateVerdict",
     "LLMAuthenticationError",
     "LLMCallError",
     "LLMClientLike",
@@ -92,7 +93,6 @@ __all__ = [
     "UnusableAnswerError",
     "UpdatesTogetherLike",
     "Usage",
-    "Verdict",
     "converted_trace",
     "embedder_names",
     "find_embedder",

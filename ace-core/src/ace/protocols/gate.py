@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from ace.protocols.roles import SkillbookReader
     from ace.updates import UpdateBatch
 
-__all__ = ["GateLike", "Verdict"]
+__all__ = ["GateLike", "GateVerdict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """Whether a batch of operations is accepted, and why.
 
     Example:
-        >>> Verdict(False, "net score 4 -> 1 (-3)", {"net": 4}, {"net": 1}).accepted
+        >>> GateVerdict(False, "net score 4 -> 1 (-3)", {"net": 4}, {"net": 1}).accepted
         False
     """
 
@@ -39,7 +39,7 @@ class GateLike(Protocol):
     The method is called by keyword only, for one sample at a time, and must not change the skillbook.
     """
 
-    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> Verdict:
+    def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> GateVerdict:
         """Judge a batch.
 
         Args:

@@ -113,7 +113,7 @@ class SqliteStore:
             if commit.key is not None and (version := self._committed(connection, commit.key)) is not None:
                 raise AlreadyCommittedError(commit.key, version)
             if self._head(connection).version != commit.expected_version:
-                raise VersionConflictError(f"version {commit.expected_version} is no longer the newest")
+                raise VersionConflictError(f"a version after {commit.expected_version} has been committed meanwhile")
             self._write(connection, commit)
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, instance_of, with_method
 from ace.context import ACEStepContext, SkillbookView
-from ace.protocols.gate import Verdict
+from ace.protocols.gate import GateVerdict
 from ace.protocols.observers import BatchJudged, emit, is_observed
 from ace.steps.apply import REFUSED
 from ace.steps.context_access import is_learned, needed, run_of
@@ -61,7 +61,7 @@ class GateStep:
         """Note in the metadata of the context which operations the gate refuses.
 
         Raises:
-            TypeError: The gate returned something other than a `Verdict`.
+            TypeError: The gate returned something other than a `GateVerdict`.
         """
         if is_learned(ctx):
             return ctx
@@ -82,12 +82,12 @@ class GateStep:
         }
         return ctx.replace(metadata={**ctx.metadata, REFUSED: refused})
 
-    def _verdict(self, batch: UpdateBatch) -> Verdict:
+    def _verdict(self, batch: UpdateBatch) -> GateVerdict:
         verdict = self.gate.judge(skillbook=SkillbookView(self.skillbook), batch=batch)
-        instance_of(f"the result of {type(self.gate).__name__}.judge", verdict, Verdict)
+        instance_of(f"the result of {type(self.gate).__name__}.judge", verdict, GateVerdict)
         return verdict
 
-    def _tell(self, ctx: ACEStepContext, verdict: Verdict) -> None:
+    def _tell(self, ctx: ACEStepContext, verdict: GateVerdict) -> None:
         emit(
             BatchJudged(
                 run_of(ctx),

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from ace.cli.console import note, print_text, result_stream
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
-from ace.cli.inputs.gathering import STANDARD_INPUT
+from ace.cli.inputs import STANDARD_INPUT, task_ids
 from ace.cli.options import Flag
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.redaction import Redactor
@@ -60,7 +60,7 @@ def command(
     """
     _check_command(command_line, outcome, run=run)
     task_id = _task_id(task)
-    found = _checked_ids(discovered, "--discovered")
+    found = task_ids(_ids_in(discovered), "--discovered")
     settings = load_settings({"logs": logs})
     clock = clock_from_environment()
     redactor = Redactor(allow=settings.allowed)
@@ -70,13 +70,13 @@ def command(
     trace = ExecutionTrace(
         task_id=task_id,
         outcome=outcome or ("failure" if code else "success"),
-        task_description=description,
+        task_description=redactor.redact(description),
         execution_results=results if ran is None else [*results, ran.result],
         bullets_consulted=_ids_in(skills),
         discovered_issues=found,
         timestamp=clock(),
     )
-    log = TraceLog(Path(settings.logs) / "execution_traces.jsonl")
+    log = TraceLog(settings.trace_log)
     try:
         log.append(trace)
     except OSError as error:
@@ -114,10 +114,6 @@ def _checked_id(value: str, source: str) -> str:
         return check_task_id(value)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from error
-
-
-def _checked_ids(text: str, option: str) -> list[str]:
-    return [_checked_id(each, option) for each in _ids_in(text)]
 
 
 def _ids_in(text: str) -> list[str]:

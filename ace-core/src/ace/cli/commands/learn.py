@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -22,7 +21,7 @@ from ace.runners import RecordedTrace, TraceGroup
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
+    from ace.runners import LearningOptions, TraceAnalyser
 
 __all__ = ["command"]
 
@@ -95,7 +94,7 @@ def command(
         )
     plan = RunPlan(
         command=Learn(again, group, gate, max_operations or (_MOST_CHANGES if tasks else None), TaskChoice(tasks)),
-        paths=path or [str(Path(settings.logs) / "execution_traces.jsonl")],
+        paths=path or [str(settings.trace_log)],
         settings=settings,
         options=run,
         assume_yes=yes,
@@ -112,7 +111,7 @@ class Learn(LearningCommand):
     group: int | None = None
     gate: Literal["counters", "none"] = "none"
     max_operations: int | None = None
-    tasks: TaskChoice = field(default_factory=lambda: TaskChoice(()))
+    tasks: TaskChoice = field(default_factory=TaskChoice)
     name = "learn"
 
     @property
@@ -124,7 +123,7 @@ class Learn(LearningCommand):
     def run_identity(self) -> Mapping[str, object]:
         """The size of the groups and the tasks: what was learned of others cannot be resumed."""
         group = {} if self.group is None else {"group": self.group}
-        return {**group, "tasks": sorted(self.tasks.tasks)} if self.tasks.tasks else group
+        return {**group, "tasks": sorted(self.tasks.ids)} if self.tasks.ids else group
 
     def accepts(self, trace: RecordedTrace) -> bool:
         """Return whether a trace is an attempt at one of the tasks, if some are named.
@@ -172,26 +171,13 @@ class Learn(LearningCommand):
             f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"
         )
 
-    def run(
-        self,
-        runner: ACE | TraceAnalyser,
-        inputs: Sequence[Any],
-        settings: Settings,
-        place: SkillbookPlace,
-        **options: Unpack[RunOptions],
-    ) -> Results:
-        """Run. The attempts at tasks are learned from one after the other, so that each one sees what came before.
+    def lag(self, settings: Settings) -> int | None:
+        """Return the setting; by default, attempts at tasks are learned from one after the other.
 
         Args:
-            runner: What `runner` returned.
-            inputs: What `inputs` returned.
             settings: The settings of the command line.
-            place: Where the skillbook is open.
-            **options: The options of the runner's `run`.
         """
-        if self.tasks.tasks:
-            options.setdefault("max_in_flight", 1)
-        return super().run(runner, inputs, settings, place, **options)
+        return 0 if self.tasks.ids and settings.lag is None else settings.lag
 
     def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""

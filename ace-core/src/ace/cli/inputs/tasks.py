@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ace.cli.console import note
 from ace.cli.errors import UsageError
@@ -15,11 +15,12 @@ __all__ = ["TaskChoice", "task_ids"]
 _MOST_SHOWN = 10
 
 
-def task_ids(given: Sequence[str]) -> tuple[str, ...]:
+def task_ids(given: Iterable[str], source: str = "--task") -> tuple[str, ...]:
     """Return the ids of tasks that an option names, without repetitions.
 
     Args:
-        given: The values of the option; each may be several ids with commas between them.
+        given: The values of the option; each may be several ids, separated by commas.
+        source: The option, for the error.
 
     Raises:
         UsageError: One of them is not the id of a task.
@@ -29,19 +30,19 @@ def task_ids(given: Sequence[str]) -> tuple[str, ...]:
         try:
             check_task_id(id)
         except ValueError as error:
-            raise UsageError(f"--task: {error}") from error
+            raise UsageError(f"{source}: {error}") from error
     return tuple(found)
 
 
 class TaskChoice:
-    """Accepts the traces of some tasks, and knows which tasks there are.
+    """Accepts the traces of some tasks, and remembers which tasks it has seen.
 
     Args:
-        tasks: The ids of the tasks; none accepts every trace.
+        ids: The ids of the tasks; if it is empty, every trace is accepted.
     """
 
-    def __init__(self, tasks: Sequence[str]) -> None:
-        self.tasks = tasks
+    def __init__(self, ids: Sequence[str] = ()) -> None:
+        self.ids = ids
         self._seen: dict[str, None] = {}
 
     def accepts(self, trace: RecordedTrace) -> bool:
@@ -50,14 +51,14 @@ class TaskChoice:
         Args:
             trace: A trace that was found.
         """
-        if not self.tasks:
+        if not self.ids:
             return True
         record = trace.record
         if not isinstance(record, StoredRecord) or record.converter != "execution_trace":
             return False
         task = trace.place.partition("/")[0]  # the place of a logged trace is TASK/TRACE_ID
         self._seen[task] = None
-        return task in self.tasks
+        return task in self.ids
 
     def check(self, *, is_complete: bool) -> None:
         """Report tasks without traces.
@@ -66,13 +67,13 @@ class TaskChoice:
             is_complete: Whether all inputs were looked at.
 
         Raises:
-            UsageError: There is no trace of any of the tasks.
+            UsageError: None of the tasks has a trace.
         """
-        missing = [task for task in self.tasks if task not in self._seen]
+        missing = [task for task in self.ids if task not in self._seen]
         if not missing or not is_complete:
             return
         named = ", ".join(missing)
-        if len(missing) < len(self.tasks):
+        if len(missing) < len(self.ids):
             note(f"ace: no trace of {named}; the other tasks are learned from")
             return
         known = ", ".join(list(self._seen)[:_MOST_SHOWN])

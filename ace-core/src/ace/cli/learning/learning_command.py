@@ -247,6 +247,14 @@ class LearningCommand(ABC):
         """
         return settings.workers
 
+    def lag(self, settings: Settings) -> int | None:
+        """Return how many earlier inputs may not yet be learned from when one starts; None leaves it to the runner.
+
+        Args:
+            settings: The settings of the command line.
+        """
+        return settings.lag
+
     def can_resume(self, place: SkillbookPlace) -> bool:
         """Return whether an interrupted run can be resumed.
 

@@ -299,8 +299,8 @@ class RunPlan:
             "resume": run.is_resumed,
             "once": self.command.learns_once(place),
         }
-        if self.settings.lag is not None:
-            options["max_in_flight"] = self.settings.lag + 1
+        if (lag := self.command.lag(self.settings)) is not None:
+            options["max_in_flight"] = lag + 1
         return self.command.run(runner, inputs, self.settings, place, **options)
 
 

@@ -377,6 +377,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
     passes = f", {epochs} times each" if epochs > 1 else ""
     proofs = report.proofs
     proof_cost = _cost_of(proofs.use)
+    is_judged = bool(report.gate.accepted or report.gate.refused)
     rows = [
         ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
         (f"{noun}s read", f"{report.read}{passes}"),
@@ -391,7 +392,8 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("skills merged", str(skills.merged)),
         ("skills removed", str(skills.removed) if skills.removed else ""),
         ("changes rejected", str(skills.skipped) if skills.skipped else ""),
-        ("changes from an input", _judged(report.gate)),
+        (f"{noun}s whose changes the gate accepted", str(report.gate.accepted) if is_judged else ""),
+        (f"{noun}s whose changes the gate refused", str(report.gate.refused) if is_judged else ""),
         ("skills in all", str(skills.total)),
         ("model calls", str(use.calls)),
         ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
@@ -406,10 +408,6 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
     ]
     return [[name, value] for name, value in rows if value]
-
-
-def _judged(gate: GateCounts) -> str:
-    return f"accepted by the gate {gate.accepted}, refused {gate.refused}" if gate.accepted or gate.refused else ""
 
 
 def _cached_share(use: ModelUse) -> str:
