@@ -51,6 +51,32 @@ def test_attempts_are_learned_from_one_after_the_other(
     assert roles == ["reflector", "skill_manager"] * len(ATTEMPTS)
 
 
+def test_at_most_three_changes_are_applied_from_one_attempt(
+    here: Run, tmp_path: Path, model: list[str], log: TraceLog
+) -> None:
+    many = " ".join(f"LESSON rule{number}" for number in range(5))
+    log.append(ExecutionTrace(task_id="bd-7", outcome="failure", task_description=many))
+    done = here("learn", "--task", "bd-7", "--json", *model)
+    assert (done.code, texts(tmp_path)) == (0, [f"Remember LESSON rule{number}." for number in range(3)])
+    reason = "one answer may make at most 3 changes (max_operations)"
+    assert [each["reason"] for each in done.data["left_out"]] == [reason] * 2
+    assert here("learn", "--task", "bd-7", "--max-operations", "4", "--again", *model).code == 0
+    assert len(texts(tmp_path)) == 5
+
+
+def test_the_run_of_other_tasks_is_not_resumed(here: Run, model: list[str], log: TraceLog) -> None:
+    log.append(ExecutionTrace(task_id="bd-5", outcome="failure", task_description="UNUSABLE"))
+    assert here("learn", "--task", "bd-5", *model).code == 1
+    nothing = "has anything left to resume"
+    assert nothing in here("learn", "--task", "bd-2", "--resume", *model).err
+    assert nothing not in here("learn", "--task", "bd-5", "--resume", *model).err
+
+
+def test_with_a_limit_it_is_not_known_whether_a_task_has_attempts(here: Run, model: list[str], log: TraceLog) -> None:
+    done = here("learn", "--task", "bd-9,bd-1", "--limit", "1", *model)
+    assert done.code == 0 and "no trace of" not in done.err
+
+
 def test_the_limit_is_about_attempts_at_the_tasks(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
     assert here("learn", "--task", "bd-9,bd-3", "--limit", "1", *model).code == 0
     assert texts(tmp_path) == ["Remember LESSON four."]
