@@ -576,13 +576,18 @@ class ManagingTogether(Managing):
         self.numbers: list[int] = []
         self._is_first = True
 
-    def update_skills(self, **kwargs: Any) -> SkillManagerOutput:
+    def hold(self) -> None:
+        """Make the first request wait until several samples wait behind it. A later one may be the last of all."""
         if self._is_first:
             self._is_first = False
-            wait_until_waiting(4)  # so that there are several to be asked about
+            wait_until_waiting(4)
+
+    def update_skills(self, **kwargs: Any) -> SkillManagerOutput:
+        self.hold()
         return super().update_skills(**kwargs)
 
     def update_skills_together(self, *, reflections: Sequence[ReflectorOutput], **kwargs: Any) -> dict[int, Any]:
+        self.hold()
         self.numbers.append(len(reflections))
         time.sleep(0.05)
         return {n: self._leave(each) for n, each in enumerate(reflections, start=1)}
@@ -590,6 +595,7 @@ class ManagingTogether(Managing):
 
 class ManagingTogetherWrongly(ManagingTogether):
     def update_skills_together(self, **kwargs: Any) -> Any:
+        self.hold()
         return {1: operations()}
 
 
