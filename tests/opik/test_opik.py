@@ -108,7 +108,8 @@ def test_what_a_sample_lacks_is_omitted(receiver: Receiver) -> None:
     for ctx in (context(sample="A text"), context(trace={"question": "3+3?"}), context(), StepContext(sample=object())):
         assert step(ctx) is ctx  # type: ignore[arg-type]  # a context of another pipeline, too
     assert step.flush(timeout=30.0)
-    assert [trace.get("input") for trace in receiver.traces] == [{"question": "A text"}, {"question": "3+3?"}, {}, {}]
+    inputs = sorted(trace["input"].get("question", "") for trace in receiver.traces)  # they arrive in any order
+    assert inputs == ["", "", "3+3?", "A text"]
     assert all("output" not in trace and "reflection" not in trace["metadata"] for trace in receiver.traces)
 
 

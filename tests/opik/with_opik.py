@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,14 @@ from ace_opik import connection
 
 @contextmanager
 def without_callbacks() -> Iterator[None]:
-    """Remove LiteLLM's callbacks at the end; they are those of the process."""
+    """Begin without calls that LiteLLM has yet to report, and remove its callbacks at the end; both are global.
+
+    LiteLLM reports calls of an event loop that has ended in the next loop, so those of earlier tests would arrive.
+    """
     litellm: Any = load_litellm()
+    from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
+
+    asyncio.run(GLOBAL_LOGGING_WORKER.clear_queue())
     yield
     litellm.success_callback.clear()
     litellm._async_success_callback.clear()
