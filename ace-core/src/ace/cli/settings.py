@@ -274,6 +274,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         least=1,
         most=1_000_000,
     ),
+    SettingField(
+        name="prompts",
+        kind=str,
+        help="A folder of prompt templates: agent.md, reflector.md, skill_manager.md.",
+        can_be_unset=True,
+    ),
     SettingField(name="logs", kind=str, help="The folder of the trace log.", default="logs"),
     SettingField(
         name="max_input_mb",
@@ -409,6 +415,8 @@ class Settings:
     """The folder for copies of the skillbook during a run; None for no copies."""
     checkpoint_interval: int
     """The number of inputs between two copies."""
+    prompts: str | None
+    """The folder of prompt templates; None for those of the roles."""
     allow: str | None
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
@@ -500,7 +508,11 @@ def _take_file(
 
     for name, (value, line) in entries.items():
         values[name] = value
-        if name in ("skillbook", "checkpoint_dir", "logs") and isinstance(value, str) and not has_scheme(value):
+        if (
+            name in ("skillbook", "checkpoint_dir", "logs", "prompts")
+            and isinstance(value, str)
+            and not has_scheme(value)
+        ):
             values[name] = str(path.parent / Path(value).expanduser())
         origins[name] = f"{path}, line {line}"
 
@@ -516,6 +528,7 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
         "provenance": _problem_with_provenance,
         "checkpoint_dir": partial(_problem_with_folder, "checkpoint_dir", path.parent),
         "logs": partial(_problem_with_folder, "logs", path.parent),
+        "prompts": partial(_problem_with_prompts, path.parent),
     }
     for name, problem_with in refusals.items():
         if name not in entries:
@@ -556,6 +569,12 @@ def _problem_with_folder(name: str, project: Path, folder: str) -> str | None:
     if (project / folder).resolve().is_relative_to(project.resolve()):
         return None
     return f"{name!r} in the file of a project must be a folder inside the project, since files are written there"
+
+
+def _problem_with_prompts(project: Path, folder: str) -> str | None:
+    if (project / folder).resolve().is_relative_to(project.resolve()):
+        return None
+    return "'prompts' in the file of a project must be a folder inside the project, since its contents are sent"
 
 
 def _problem_with_allowed(words: str) -> str | None:

@@ -339,7 +339,12 @@ class Evaluator:
         scope = scope if scope.run_id else replace(scope, run_id=prefix)
         limits = RunLimits(scope.run_id, token, max_cost, False)
         steps: list[StepProtocol[ACEStepContext]] = [
-            AgentStep(self.agent, retrieval=self.retrieval, empty_counts=True),
+            AgentStep(
+                self.agent,
+                retrieval=self.retrieval,
+                empty_counts=True,
+                answers=1 + getattr(self.environment, "further_answers", 0),
+            ),
             EvaluateStep(self.environment),
         ]
         with (

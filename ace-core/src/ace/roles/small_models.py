@@ -56,33 +56,48 @@ logger = logging.getLogger(__name__)
 
 
 @checked_arguments()
-def agent_for(client: AnyLLMClient) -> Agent:
+def agent_for(client: AnyLLMClient, prompt_template: str | None = None) -> Agent:
     """Return an agent that suits a client.
 
     Args:
         client: The client of the model; its attribute `is_small_model`, if any, selects the roles.
+        prompt_template: Its prompt template; None for that of the role.
+
+    Raises:
+        ValueError: The role cannot use the template.
     """
-    return SmallModelAgent(client) if _is_small(client) else Agent(client)
+    role = SmallModelAgent if _is_small(client) else Agent
+    return role(client) if prompt_template is None else role(client, prompt_template)
 
 
 @checked_arguments()
-def reflector_for(client: AnyLLMClient) -> Reflector:
+def reflector_for(client: AnyLLMClient, prompt_template: str | None = None) -> Reflector:
     """Return a reflector that suits a client.
 
     Args:
         client: The client of the model; its attribute `is_small_model`, if any, selects the roles.
+        prompt_template: Its prompt template; None for that of the role.
+
+    Raises:
+        ValueError: The role cannot use the template.
     """
-    return SmallModelReflector(client) if _is_small(client) else Reflector(client)
+    role = SmallModelReflector if _is_small(client) else Reflector
+    return role(client) if prompt_template is None else role(client, prompt_template)
 
 
 @checked_arguments()
-def skill_manager_for(client: AnyLLMClient) -> SkillManager:
+def skill_manager_for(client: AnyLLMClient, prompt_template: str | None = None) -> SkillManager:
     """Return a skill manager that suits a client.
 
     Args:
         client: The client of the model; its attribute `is_small_model`, if any, selects the roles.
+        prompt_template: Its prompt template; None for that of the role.
+
+    Raises:
+        ValueError: The role cannot use the template.
     """
-    return SmallModelSkillManager(client) if _is_small(client) else SkillManager(client)
+    role = SmallModelSkillManager if _is_small(client) else SkillManager
+    return role(client) if prompt_template is None else role(client, prompt_template)
 
 
 def _is_small(client: AnyLLMClient) -> bool:

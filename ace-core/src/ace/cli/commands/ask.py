@@ -14,6 +14,7 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.run_report import RunCounts
 from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook, text_or_stdin
 from ace.protocols.observers import observing
@@ -65,6 +66,7 @@ def command(
         raise UsageError("the question is empty")
     settings = load_settings({**model_options.flags(), "skillbook": skillbook})
     client = client_from_settings(settings)
+    template = read_templates(settings.prompts, client).agent
     counts = RunCounts()
     with warnings_shown(), observing(counts), told_plainly(settings):
         if without_skills:
@@ -72,13 +74,13 @@ def command(
 
             announce("answering 1 question without skills", settings, quiet=as_json)
             fetch_if_missing(settings, assume_yes=yes)
-            output, used = _answer(client, asked, context, Skillbook())
+            output, used = _answer(client, template, asked, context, Skillbook())
         else:
             place = SkillbookPlace(settings.skillbook)
             with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
                 announce(f"answering 1 question from {counted(len(book), 'skill')}", settings, quiet=as_json)
                 fetch_if_missing(settings, assume_yes=yes)
-                output, used = _answer(client, asked, context, book)
+                output, used = _answer(client, template, asked, context, book)
     if as_json:
         print_json(
             {
@@ -98,13 +100,15 @@ def command(
     return 0
 
 
-def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> tuple[AgentOutput, Sequence[Skill]]:
+def _answer(
+    client: LLMClientLike, template: str | None, question: str, context: str, book: Skillbook
+) -> tuple[AgentOutput, Sequence[Skill]]:
     """Return the answer, and the skills that it cites, or those in the prompt if the agent chooses them."""
     from ace.context import SkillbookView
     from ace.protocols.roles import ShowsSkills
     from ace.roles import agent_for
 
-    agent = agent_for(client)
+    agent = agent_for(client, template)
     output = agent.generate(question=question, context=context, skillbook=SkillbookView(book))
     if isinstance(agent, ShowsSkills):
         return output, agent.shown_skills(question, book)

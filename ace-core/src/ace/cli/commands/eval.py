@@ -26,6 +26,7 @@ from ace.cli.model_choice import (
     place_of_model,
 )
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
+from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
 from ace.environments import Match, Sample, SimpleEnvironment
@@ -180,15 +181,19 @@ def _measurement(
     environment: Match,
 ) -> Measurement:
     from ace.evaluation import Evaluator
+    from ace.evaluation.evaluator import text_hash
     from ace.roles.small_models import agent_for
 
+    template = read_templates(settings.prompts, client).agent
+    agent = agent_for(client, template)
+    label = answers_depend_on(settings, environment)
     try:
         evaluator = Evaluator(
-            agent_for(client),
+            agent,
             SimpleEnvironment(environment),
             workers=settings.workers or 1,
             answers_path=options.answers,
-            label=answers_depend_on(settings, environment),
+            label=label if template is None else f"{label} prompt={text_hash(template)}",
         )
     except ValueError as error:
         raise UsageError(f"--answers: {error}") from error

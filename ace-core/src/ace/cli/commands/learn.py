@@ -14,6 +14,7 @@ from ace.cli.inputs import GatheredTraces, InputProblem, TaskChoice, event_files
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
+from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.runners import RecordedTrace, TraceGroup
@@ -179,7 +180,9 @@ class Learn(LearningCommand):
         """
         return 0 if self.tasks.ids and settings.lag is None else settings.lag
 
-    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> TraceAnalyser:
+    def runner(
+        self, client: LLMClientLike, reflector: ReflectorLike, templates: PromptTemplates, options: LearningOptions
+    ) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""
         from ace.evaluation import CounterGate
         from ace.roles import agent_for, skill_manager_for
@@ -187,5 +190,7 @@ class Learn(LearningCommand):
 
         gate = CounterGate() if self.gate == "counters" else None
         limit = self.max_operations
-        options = {**options, "proof_agent": agent_for(client), "gate": gate, "max_operations": limit}
-        return TraceAnalyser.from_roles(reflector=reflector, skill_manager=skill_manager_for(client), **options)
+        options = {**options, "proof_agent": agent_for(client, templates.agent), "gate": gate, "max_operations": limit}
+        return TraceAnalyser.from_roles(
+            reflector=reflector, skill_manager=skill_manager_for(client, templates.skill_manager), **options
+        )

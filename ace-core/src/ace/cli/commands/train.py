@@ -14,6 +14,7 @@ from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match, Sample, SimpleEnvironment
@@ -107,15 +108,17 @@ class Train(LearningCommand):
         """
         return super().saves_after_each_input(place) and not self.validation.validate
 
-    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> ACE:
+    def runner(
+        self, client: LLMClientLike, reflector: ReflectorLike, templates: PromptTemplates, options: LearningOptions
+    ) -> ACE:
         """Return a runner with all three roles."""
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import ACE
 
         return ACE.from_roles(
-            agent=agent_for(client),
+            agent=agent_for(client, templates.agent),
             reflector=reflector,
-            skill_manager=skill_manager_for(client),
+            skill_manager=skill_manager_for(client, templates.skill_manager),
             environment=SimpleEnvironment(self.environment),
             **options,
         )

@@ -13,6 +13,7 @@ from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.progress import AnswerTally, displayed
 from ace.cli.model_choice import announce, answers_depend_on, check_model, client_from_settings
+from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings, clock_from_environment
 from ace.cli.signals import run_interruptibly
 from ace.pipeline import CancellationToken
@@ -109,7 +110,7 @@ class BookTest:
         from ace.evaluation.evaluator import text_hash
         from ace.roles.small_models import agent_for
 
-        agent = agent_for(client)
+        agent = agent_for(client, read_templates(self.settings.prompts, client).agent)
         prompt = text_hash(type(agent).__name__, agent.prompt_template)
         try:
             return SkillTests(

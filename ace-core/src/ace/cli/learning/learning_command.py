@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from ace.cli.errors import UsageError, check_output_file
 from ace.cli.inputs import GatheredTraces, InputProblem
 from ace.cli.options import Flag, check_from_one
+from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, SettingValue
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.skill import Provenance
@@ -70,6 +71,9 @@ class RunFlags:
     """Write copies of the skillbook to this folder during the run. [env: ACE_CHECKPOINT_DIR]"""
     checkpoint_interval: int | None = None
     """The number of inputs between two copies. [env: ACE_CHECKPOINT_INTERVAL] [default: 10]"""
+    prompts: Path | None = None
+    """Use the prompt templates in this folder: agent.md, reflector.md and skill_manager.md, as far as they exist.
+    [env: ACE_PROMPTS]"""
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of the correct answer or of a
     prompt, which are otherwise redacted or rejected. [env: ACE_ALLOW]"""
@@ -108,20 +112,26 @@ class RunFlags:
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
 
-    def reflector_for(self, client: LLMClientLike) -> ReflectorLike:
+    def reflector_for(self, client: LLMClientLike, templates: PromptTemplates) -> ReflectorLike:
         """Return the reflector.
 
         Args:
             client: Its client.
+            templates: The prompt templates of the run.
+
+        Raises:
+            UsageError: The recursive reflector is given the template of the other one.
         """
         if self.reflector == "recursive":
             from ace.rr import RRConfig, RRStep
 
+            if templates.reflector is not None:
+                raise UsageError("prompts: --reflector recursive cannot use reflector.md; remove it from the folder")
             turns = RRConfig.max_iterations if self.max_iterations is None else self.max_iterations
             return RRStep(client, RRConfig(max_iterations=turns))
         from ace.roles import reflector_for
 
-        return reflector_for(client)
+        return reflector_for(client, templates.reflector)
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values that can also be settings, by name.
@@ -151,6 +161,7 @@ class RunFlags:
             "learn_without_truth": self.learn_without_truth,
             "checkpoint_dir": None if self.checkpoint_dir is None else str(self.checkpoint_dir),
             "checkpoint_interval": self.checkpoint_interval,
+            "prompts": None if self.prompts is None else str(self.prompts),
             "reflections_per_call": self.reflections_per_call,
         }
 
@@ -211,12 +222,15 @@ class LearningCommand(ABC):
         return not place.keeps_history
 
     @abstractmethod
-    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> ACE | TraceAnalyser:
+    def runner(
+        self, client: LLMClientLike, reflector: ReflectorLike, templates: PromptTemplates, options: LearningOptions
+    ) -> ACE | TraceAnalyser:
         """Return the runner.
 
         Args:
             client: The client of its other roles.
             reflector: Its reflector.
+            templates: The prompt templates of the run.
             options: The settings of learning.
         """
 

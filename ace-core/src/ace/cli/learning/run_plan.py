@@ -22,6 +22,7 @@ from ace.cli.learning.progress import run_progress_shown
 from ace.cli.learning.results_file import epochs_of, write_results
 from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
+from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
@@ -77,6 +78,8 @@ class RunPlan:
         if self._resumes:
             self._check_resumable(target)
         client = client_from_settings(self.settings)
+        templates = read_templates(self.settings.prompts, client)
+        reflector = self.options.reflector_for(client, templates)
         counts = RunCounts()
         with warnings_shown(), self._gathered(target) as gathered, readable_records(), self._logged(client):
             inputs = self.command.inputs(gathered)
@@ -92,7 +95,8 @@ class RunPlan:
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
                     self._check_model(client, counts, left)
-                done = self._learn(client, book, place, inputs, counts, run) if left or run.is_resumed else _Done()
+                runner = self.command.runner(client, reflector, templates, self._learning_options(book, place))
+                done = self._learn(runner, book, place, inputs, counts, run) if left or run.is_resumed else _Done()
                 if not left and not run.is_resumed:
                     counts.already_learned = len(inputs) * self.settings.epochs if not run.given_up else 0
                 report = counts.report(
@@ -135,14 +139,13 @@ class RunPlan:
 
     def _learn(
         self,
-        client: LLMClientLike,
+        runner: ACE | TraceAnalyser,
         book: Skillbook,
         place: SkillbookPlace,
         inputs: Sequence[Any],
         counts: RunCounts,
         run: _ChosenRun,
     ) -> _Done:
-        runner = self.command.runner(client, self.options.reflector_for(client), self._learning_options(book, place))
         results: list[Results] = []
         stopped_by = _run_learning(
             lambda token: results.append(self._run(runner, inputs, place, token, run)),
