@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from ace.pipeline import Pipeline
 from ace.protocols import DeduplicationConfig, LLMCallError
 from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, SkillbookNotWrittenError, TraceAnalyser
+from ace.skill import Provenance
 from ace.skillbook import Skillbook
 from ace.steps import CheckpointStep, ObservabilityStep, PersistStep, SaveSkillbookStep, learning_tail
 from tests.support import secrets_world
@@ -169,7 +172,9 @@ def test_checkpoints_on_the_way_and_at_the_end(tmp_path: Path) -> None:
     assert names == ["checkpoint_2.json", "checkpoint_4.json", "checkpoint_5.json", "latest.json"]
     sizes = [len(Skillbook.load_from_file(tmp_path / "c" / name)) for name in names]
     assert sizes == [2, 4, 5, 5]
-    assert (tmp_path / "c" / "latest.json").read_text() == runner.skillbook.dumps()
+    latest = json.loads((tmp_path / "c" / "latest.json").read_text())
+    assert latest.pop("checkpoint")["sample"] == 5
+    assert latest == json.loads(runner.skillbook.dumps())
 
 
 class MergesEverything:
@@ -423,3 +428,41 @@ def test_checkpoint_steps_on_their_own(tmp_path: Path) -> None:
     ]
     with pytest.raises(ValueError, match="interval"):
         CheckpointStep(tmp_path, Skillbook(), interval=0)
+
+
+@pytest.mark.parametrize("provenance", ["full", "ids"])
+def test_checkpoints_record_run_epoch_step_time_and_recent_reflections(tmp_path: Path, provenance: Provenance) -> None:
+    def script(request: ScriptedRequest) -> Mapping[str, Any]:
+        if request.role == "reflector":
+            number = re.findall(r"Do job (\d+)", request.text)[-1]
+            return {"reasoning": "r", "correct_approach": "", "key_insight": f"Insight {number}."}
+        return {"reasoning": "", "operations": []}
+
+    before = datetime.now(UTC)
+    with ScriptedServer(script) as server:
+        runner = TraceAnalyser.from_client(
+            client_for(server),
+            skillbook_path=tmp_path / "skills.db",
+            checkpoint_dir=tmp_path / "c",
+            checkpoint_interval=3,
+            provenance=provenance,
+        )
+        traces = [{"question": f"Do job {number}."} for number in (1, 2)]
+        runner.run(traces, epochs=2, run_id="night", reflection_window=2, max_in_flight=1)
+    seen = {}
+    for path in sorted((tmp_path / "c").iterdir()):
+        data = json.loads(path.read_bytes())["checkpoint"]
+        assert before <= datetime.fromisoformat(data.pop("written_at")) <= datetime.now(UTC)
+        seen[path.name] = data
+        assert len(Skillbook.load_from_file(path)) == 0
+    third, last = (
+        {
+            "run_id": "night",
+            "epoch": 2,
+            "step": step,
+            "sample": 2 + step,
+            "recent_reflections": texts if provenance == "full" else [],
+        }
+        for step, texts in ((1, ["Insight 2.", "Insight 1."]), (2, ["Insight 1.", "Insight 2."]))
+    )
+    assert seen == {"checkpoint_3.json": third, "checkpoint_4.json": last, "latest.json": last}

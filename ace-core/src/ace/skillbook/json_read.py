@@ -109,7 +109,8 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-_TOP_FIELDS = {"schema_version", "skills", "sections", "next_id", "similarity_decisions"}
+_TOP_FIELDS = {"schema_version", "skills", "sections", "next_id", "similarity_decisions", "checkpoint"}
+"""`checkpoint` is what `CheckpointStep` records about the run; it does not belong to the book."""
 _SKILL_FIELDS = (
     "id",
     "section",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class, whole_number
+from ace.arguments import checked_class, one_of, whole_number
 from ace.atomic_file import replace_file
+from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
 from ace.managed_block import write_managed_block
+from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
+from ace.steps.context_access import run_of
+from ace.steps.recent_reflections import recent_reflections_after
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -27,37 +34,65 @@ _PATIENCE = 10
 class CheckpointStep:
     """Writes `checkpoint_<index>.json` and `latest.json`, at intervals of samples and at the end of the run.
 
+    Each is a skillbook in JSON with one more field, `checkpoint`, about the last sample that is contained in it:
+    `run_id`, `epoch`, `step` (its position in the epoch), `sample` (its position in the run), `written_at` and
+    `recent_reflections`, which is empty in a run without a `reflection_window`.
+
     Args:
         directory: The directory of the files; it is created if necessary.
         skillbook: The book to copy.
         interval: The number of samples between two copies.
+        provenance: With `ids`, the recent reflections are omitted, because they may quote a trace.
 
     Raises:
-        ValueError: The interval is below 1.
+        ValueError: The interval is below 1, or `provenance` is unknown.
     """
 
     requires = frozenset({"global_sample_index"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
 
-    def __init__(self, directory: str | Path, skillbook: Skillbook, *, interval: int = 10) -> None:
+    def __init__(
+        self, directory: str | Path, skillbook: Skillbook, *, interval: int = 10, provenance: Provenance = "full"
+    ) -> None:
         self.directory = Path(directory)
         self.skillbook = self.lane_key = skillbook
         self.interval = whole_number("interval", interval, of="samples")
+        one_of("provenance", provenance, PROVENANCES)
+        self.provenance: Provenance = provenance
+        # By run, since runs may overlap. Only accessed in the lane of the book, and after the last sample of a run.
+        self._last: dict[str, Mapping[str, object]] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Write the files at the interval; the context is returned unchanged."""
+        self._last[run_of(ctx)] = {
+            "run_id": run_of(ctx),
+            "epoch": ctx.epoch,
+            "step": ctx.step_index,
+            "sample": ctx.global_sample_index,
+            "recent_reflections": recent_reflections_after(ctx) if self.provenance == "full" else (),
+        }
         if ctx.global_sample_index % self.interval == 0:
-            self.write(ctx.global_sample_index)
+            self._write(ctx.global_sample_index, self._last[run_of(ctx)])
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
         """Write once more, because duplicates may have been merged since the last checkpoint."""
-        self.write(last_index)
+        self._write(last_index, self._last.pop(current_call_scope().run_id, {"sample": last_index}))
 
     def write(self, index: int) -> None:
-        """Write both files now, each atomically."""
-        data = self.skillbook.dumps().encode("utf-8")
+        """Write both files now, each atomically.
+
+        Args:
+            index: The position of the last sample in the run, from 1.
+        """
+        self._write(index, {"sample": index})
+
+    def _write(self, index: int, about: Mapping[str, object]) -> None:
+        about = {**about, "written_at": datetime.now(UTC).isoformat()}
+        # Appended to the text of the book, which may be large.
+        book = self.skillbook.dumps().rstrip().removesuffix("}").rstrip()
+        data = f'{book},\n  "checkpoint": {json.dumps(about)}\n}}\n'.encode()
         replace_file(self.directory / f"checkpoint_{index}.json", data)
         replace_file(self.directory / "latest.json", data)
 

@@ -119,6 +119,8 @@ class ProveStep:
         unproven: Whether a skill that fails its case with every text is kept (`keep`) or dropped (`drop`).
         guard: Decides which texts will be rejected, so that their proofs are not paid for.
         final_test: Whether to make the final test.
+        learn_without_truth: Whether unverified answers may change skills, as for `ApplyStep`. If not, what they lead to
+            is not proven, because it will not be applied.
         workers: How many questions that do not depend on each other are asked at once: those of new skills alone, of
             several cases of one skill, of regression cases, and of the final test. By default as many as `KnownStep`
             looks up samples at once, which is `workers` of a run over recorded traces or else three; one for a small
@@ -149,6 +151,7 @@ class ProveStep:
         unproven: Unproven = "keep",
         guard: LeakageGuard | None = None,
         final_test: bool = True,
+        learn_without_truth: bool = False,
         workers: int | None = None,
     ) -> None:
         with_method("agent", agent, "generate")
@@ -166,6 +169,7 @@ class ProveStep:
         self.unproven: Unproven = unproven
         self.guard = guard
         self.final_test = final_test
+        self.learn_without_truth = learn_without_truth
         self.workers = (1 if _is_small(agent) else None) if workers is None else whole_number("workers", workers)
         self._lock = threading.Lock()
         self._asked: dict[str, dict[str, str]] = {}  # by run: what was shown with each case when it was asked last
@@ -191,6 +195,8 @@ class ProveStep:
             return ctx
         stop_if_cancelled()
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        if not self.learn_without_truth and known_of_task(ctx).is_unverified:
+            return ctx
         book = needed(ctx.skillbook, "skillbook", self).skills()
         with model_calls_for(ctx, PROVE_ROLE, allow=self._allow()):
             workers = self.workers or lookup_workers(ctx)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
     from ace.redaction import Redactor
 
-__all__ = ["RecentReflections", "recent_reflections_for"]
+__all__ = ["RecentReflections", "recent_reflections_after", "recent_reflections_for"]
 
 _LONGEST: Final = 1200
 """In UTF-8 bytes; the middle of a longer reflection is cut out."""
@@ -47,6 +47,16 @@ class RecentReflections:
         """The reflections, the newest one last."""
         with self._lock:
             return tuple(self._texts)
+
+    def texts_after(self, reflection: ReflectorOutput | None) -> tuple[str, ...]:
+        """Return the reflections as they are after one more has been added.
+
+        Args:
+            reflection: The reflection; None if there is none.
+        """
+        texts = self.texts
+        text = "" if reflection is None else self._text_of(reflection)
+        return (*texts, text)[-(self._texts.maxlen or 1) :] if text else texts
 
     def record(self, key: SampleKey, attempt: int, reflection: ReflectorOutput) -> None:
         """Record a reflection durably. Call it before the sample is committed.
@@ -102,6 +112,16 @@ def recent_reflections_for(ctx: ACEStepContext) -> dict[str, tuple[str, ...]]:
     """
     recent = ctx.metadata.get("recent_reflections")
     return {"recent_reflections": recent.texts} if isinstance(recent, RecentReflections) else {}
+
+
+def recent_reflections_after(ctx: ACEStepContext) -> tuple[str, ...]:
+    """Return the most recent reflections, that on this sample included; empty in a run without a `reflection_window`.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    recent = ctx.metadata.get("recent_reflections")
+    return recent.texts_after(ctx.reflection) if isinstance(recent, RecentReflections) else ()
 
 
 def _name(key: SampleKey, attempt: int) -> str:

@@ -139,6 +139,7 @@ def learning_tail(
             guard=guard,
             unproven=unproven,
             final_test=final_test,
+            learn_without_truth=learn_without_truth,
         )
         steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
     if gate is not None:
@@ -150,7 +151,7 @@ def learning_tail(
             dedup_manager = dedup_manager.with_prover(prover)
         steps.append(DeduplicateStep(dedup_manager, skillbook, interval=dedup_interval))
     if checkpoint_dir is not None:
-        steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval))
+        steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval, provenance=provenance))
     return steps
 
 
