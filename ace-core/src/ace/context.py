@@ -197,6 +197,8 @@ class ACEStepContext(StepContext):
     """The record of the execution, of any type."""
     agent_output: AgentOutput | None = None
     """The answer of the agent."""
+    further_answers: tuple[AgentOutput, ...] = ()
+    """Further answers of the agent to the same question, for an environment that compares them."""
     reflection: ReflectorOutput | None = None
     """The output of the reflector."""
     skill_manager_output: UpdateBatch | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
 __all__ = [
+    "AgreementCheck",
     "EnvironmentResult",
     "HeuristicCheck",
     "HeuristicEnvironment",
@@ -23,6 +24,7 @@ __all__ = [
     "Sample",
     "SimpleEnvironment",
     "TaskEnvironment",
+    "agrees",
     "cites_skill",
     "json",
     "max_chars",
@@ -72,7 +74,15 @@ class EnvironmentResult:
 
 
 class TaskEnvironment(ABC):
-    """Judges the answers to a task. Subclasses implement `evaluate`, which may be `async def`."""
+    """Judges the answers to a task. Subclasses implement `evaluate`, which may be `async def`.
+
+    An environment that compares several answers to one question sets `further_answers`. Its `evaluate` then receives
+    the further ones too, as the keyword argument `further_answers`, a sequence of `AgentOutput`. The argument needs a
+    default, because the proof of a skill judges a single answer.
+    """
+
+    further_answers: int = 0
+    """How many further answers to each question the agent is asked for; each costs a model call."""
 
     @abstractmethod
     def evaluate(
@@ -268,6 +278,76 @@ def cites_skill() -> HeuristicCheck:
     return HeuristicCheck("cites_skill", lambda _, output: "" if output.skill_ids else "cites no skill")
 
 
+@checked_class
+@dataclass(frozen=True)
+class AgreementCheck:
+    """A check that compares several answers of the agent to the same question; `agrees` creates one."""
+
+    name: str
+    """The name of the metric."""
+    answers: int
+    """How many answers are compared, the answer that is judged included; at least 2."""
+    same: Callable[[Sample, AgentOutput, AgentOutput], bool]
+    """Return whether a further answer (the last argument) is the same as the one that is judged."""
+
+    def problem_with(self, sample: Sample, output: AgentOutput, further: Sequence[AgentOutput]) -> str:
+        """Return what is wrong with an answer, as `HeuristicCheck.problem_with` does.
+
+        Args:
+            sample: The input.
+            output: The answer.
+            further: The further answers to the same question. Those beyond the number of this check are ignored.
+
+        Raises:
+            ValueError: There are fewer answers than this check compares.
+        """
+        compared = further[: self.answers - 1]
+        if len(compared) < self.answers - 1:
+            raise ValueError(
+                f"the check {self.name!r} compares {self.answers} answers, got {1 + len(compared)}; "
+                "pass further_answers, or use AgentStep(answers=...) and EvaluateStep, which do"
+            )
+        others = sum(not self.same(sample, output, each) for each in compared)
+        return f"differs from {others} of {len(compared)} further answers to the question" if others else ""
+
+
+@checked_arguments()
+def agrees(n: int, match: Literal["contains", "exact", "numeric", "strict"] = "exact") -> AgreementCheck:
+    """Check that the agent gives the same answer every time it is asked.
+
+    This costs `n - 1` further calls of the agent for each sample. At temperature 0 a model usually repeats its answer,
+    whether it is right or wrong, so use the check with a higher temperature.
+
+    Args:
+        n: The number of answers, the one that is judged included.
+        match: How two answers are compared, as by `SimpleEnvironment`, with the answer that is judged in place of the
+            ground truth.
+
+    Raises:
+        ValueError: `n` is below 2, or `match` is unknown.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> first, second = (AgentOutput(reasoning="", final_answer=text) for text in ("Paris", "Lyon"))
+        >>> environment = HeuristicEnvironment([agrees(2)])
+        >>> environment.evaluate(Sample("Capital?"), first, further_answers=[second]).metrics
+        {'agrees': 0.0, 'confidence': 0.0}
+    """
+    whole_number("n", n, least=2, of="answers")
+    one_of("match", match, ("contains", "exact", "numeric", "strict"))
+    matcher = SimpleEnvironment(match)
+
+    def same(sample: Sample, output: AgentOutput, other: AgentOutput) -> bool:
+        if match == "numeric" and _last_number(output.final_answer) is None:
+            return _equals(output.final_answer, other.final_answer)
+        if not output.final_answer.strip():
+            return not other.final_answer.strip()
+        judged = matcher.evaluate(Sample(sample.question, ground_truth=output.final_answer), other)
+        return judged.metrics["correct"] == 1.0
+
+    return AgreementCheck("agrees", n, same)
+
+
 class HeuristicEnvironment(TaskEnvironment):
     """Judges the form of answers whose ground truth is not known.
 
@@ -277,8 +357,8 @@ class HeuristicEnvironment(TaskEnvironment):
     `learn_without_truth` of `ace.runners.LearningSettings`.
 
     Args:
-        checks: The checks, at least one: `not_empty()`, `json(schema)`, `max_chars(limit)`, `cites_skill()`, or your
-            own, each with its own name.
+        checks: The checks, at least one: `not_empty()`, `json(schema)`, `max_chars(limit)`, `cites_skill()`,
+            `agrees(n)`, or your own, each with its own name.
 
     Raises:
         ValueError: `checks` is empty, two checks have the same name, or one is named `correct` or `confidence`.
@@ -292,9 +372,10 @@ class HeuristicEnvironment(TaskEnvironment):
     """
 
     @checked_arguments()
-    def __init__(self, checks: Sequence[HeuristicCheck]) -> None:
+    def __init__(self, checks: Sequence[HeuristicCheck | AgreementCheck]) -> None:
         for check in checks:
-            instance_of("checks", check, HeuristicCheck, advice="create them with not_empty(), max_chars(500) ...")
+            if not isinstance(check, AgreementCheck):
+                instance_of("checks", check, HeuristicCheck, advice="create them with not_empty(), max_chars(500) ...")
         names = [check.name for check in checks]
         if not names:
             raise ValueError("checks must have at least one check, such as not_empty()")
@@ -304,15 +385,29 @@ class HeuristicEnvironment(TaskEnvironment):
             if names.count(name) > 1:
                 raise ValueError(f"the names of checks must differ, got {name!r} twice")
         self.checks = tuple(checks)
+        self.further_answers = max(
+            (check.answers - 1 for check in checks if isinstance(check, AgreementCheck)), default=0
+        )
 
-    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+    def evaluate(
+        self, sample: Sample, agent_output: AgentOutput, further_answers: Sequence[AgentOutput] = ()
+    ) -> EnvironmentResult:
         """Check the form of an answer.
 
         Args:
             sample: The input.
             agent_output: The answer.
+            further_answers: Further answers to the same question, for `agrees`.
+
+        Raises:
+            ValueError: A check compares more answers than are given.
         """
-        problems = {check.name: check.problem_with(sample, agent_output) for check in self.checks}
+        problems = {
+            check.name: check.problem_with(sample, agent_output, further_answers)
+            if isinstance(check, AgreementCheck)
+            else check.problem_with(sample, agent_output)
+            for check in self.checks
+        }
         metrics = {name: 0.0 if problem else 1.0 for name, problem in problems.items()}
         metrics["confidence"] = sum(metrics.values()) / len(metrics)
         found = [f"The answer {problem}." for problem in problems.values() if problem]

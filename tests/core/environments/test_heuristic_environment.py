@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
-from ace import ACE, LiteLLMClient, Sample, SimpleEnvironment, Skillbook, TaskEnvironment, TraceAnalyser
+from ace import ACE, Agent, LiteLLMClient, Sample, SimpleEnvironment, Skillbook, TaskEnvironment, TraceAnalyser
 from ace.cli.learning.run_report import RunCounts, report_as_json
-from ace.environments import HeuristicCheck, HeuristicEnvironment, cites_skill, json, max_chars, not_empty
+from ace.environments import (
+    EnvironmentResult,
+    HeuristicCheck,
+    HeuristicEnvironment,
+    agrees,
+    cites_skill,
+    json,
+    max_chars,
+    not_empty,
+)
+from ace.evaluation import Evaluator
 from ace.outputs import AgentOutput
 from ace.protocols.observers import observing
 from tests.support.clients import client_for
-from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 
 class Total(BaseModel):
@@ -150,3 +161,133 @@ def test_a_recorded_trace_that_was_not_verified_is_treated_alike(tmp_path: Path)
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book)
         runner.run([{"question": "2+2?", "answer": "4", "verified": False}])
     assert [skill.content for skill in book.skills()] == ["Add the numbers.", "Check the sum."]
+
+
+@pytest.mark.parametrize(
+    ("match", "first", "others", "passes"),
+    [
+        ("exact", "Paris", ["paris ", "PARIS"], True),
+        ("exact", "Paris", ["Paris", "Lyon"], False),
+        ("contains", "Paris", ["It is Paris.", "Paris"], True),
+        ("numeric", "It is 1,200.", ["1200", "About 1200.0"], True),
+        ("numeric", "It is 1,200.", ["1200", "120"], False),
+        ("numeric", "unknown", ["unknown", "Unknown"], True),
+        ("numeric", "unknown", ["unknown", "4"], False),
+        ("strict", "pier C", ["To pier C.", "pier C"], True),
+        ("strict", "pier C", ["pier C", "pier CC"], False),
+        ("exact", " ", ["", ""], True),
+        ("exact", "", ["", "4"], False),
+    ],
+)
+def test_answers_that_agree(
+    match: Literal["contains", "exact", "numeric", "strict"], first: str, others: list[str], passes: bool
+) -> None:
+    environment = HeuristicEnvironment([agrees(3, match)])
+    assert environment.further_answers == 2
+    result = environment.evaluate(Sample("To which pier?"), answer(first), [answer(text) for text in others])
+    assert result.metrics == {"agrees": float(passes), "confidence": float(passes)}
+    assert not result.verified and ("further answers" in result.feedback) is not passes
+
+
+def test_the_feedback_says_how_many_answers_differ_and_missing_answers_are_an_error() -> None:
+    environment = HeuristicEnvironment([agrees(3), not_empty(), max_chars(9)])
+    result = environment.evaluate(Sample("2+2?"), answer("4"), [answer("4"), answer("5")])
+    assert "differs from 1 of 2 further answers to the question" in result.feedback
+    assert result.metrics["confidence"] == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="'agrees' compares 3 answers, got 2"):
+        environment.evaluate(Sample("2+2?"), answer("4"), [answer("4")])
+    for n, match in ((1, "exact"), (2, "regex")):
+        with pytest.raises(ValueError, match=r"n must|match must"):
+            agrees(n, match)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def answering_in_turn(
+    answers: list[str], down: list[bool]
+) -> Callable[[ScriptedRequest], Mapping[str, Any] | HttpError]:
+    """Return a script in which the agent gives these answers in turn, and the reflector may be down."""
+    waiting = iter(answers)
+
+    def script(request: ScriptedRequest) -> Mapping[str, Any] | HttpError:
+        if request.role == "agent":
+            return {"reasoning": "r", "final_answer": next(waiting)}
+        if request.role == "reflector" and down[0]:
+            return HttpError(500)
+        return changing(request)
+
+    return script
+
+
+def test_the_agent_is_asked_again_for_answers_to_compare_and_a_resumed_run_does_not_pay_for_them_again(
+    tmp_path: Path,
+) -> None:
+    book = book_with_rules(tmp_path)
+    down = [True]
+    with ScriptedServer(answering_in_turn(["4", "4", "5"], down)) as server:
+        environment = HeuristicEnvironment([agrees(3)])
+        runner = ACE.from_client(
+            client_for(server, max_retries=0), environment=environment, skillbook=book, prove=False
+        )
+        [failed] = runner.run([Sample("2+2?", id="sum")], run_id="monday")
+        assert failed.error is not None and len(server.by_role("agent")) == 3
+        down[0] = False
+        [result] = runner.run([Sample("2+2?", id="sum")], run_id="monday", resume=True)
+        assert result.error is None and len(server.by_role("agent")) == 3
+        assert result.output is not None and isinstance(result.output.trace, dict)
+        assert result.output.trace["answer"] == "4" and result.output.trace["metrics"]["agrees"] == 0.0
+        assert [each.final_answer for each in result.output.further_answers] == ["4", "5"]
+        assert "differs from 1 of 2" in server.by_role("reflector")[-1].text
+
+
+class Majority(TaskEnvironment):
+    """An environment of a user that compares three answers."""
+
+    further_answers = 2
+
+    def evaluate(
+        self, sample: Sample, agent_output: AgentOutput, further_answers: Sequence[AgentOutput] = ()
+    ) -> EnvironmentResult:
+        votes = Counter(each.final_answer for each in (agent_output, *further_answers))
+        return EnvironmentResult(f"The most frequent answer is {votes.most_common(1)[0][0]}.", metrics=dict(votes))
+
+
+def test_an_environment_of_a_user_can_compare_answers_in_runs_and_evaluations(tmp_path: Path) -> None:
+    with ScriptedServer(answering_in_turn(["4", "5", "4", "5", "5", "4"], [False])) as server:
+        client = client_for(server)
+        runner = ACE.from_client(client, environment=Majority(), skillbook=book_with_rules(tmp_path), prove=False)
+        [result] = runner.run([Sample("2+2?")])
+        assert result.output is not None and isinstance(result.output.trace, dict)
+        assert result.output.trace["feedback"] == "The most frequent answer is 4."
+        Evaluator(Agent(client), Majority()).evaluate([Sample("2+2?")], Skillbook())
+        assert len(server.by_role("agent")) == 6
+
+
+def correcting(request: ScriptedRequest) -> Mapping[str, Any]:
+    """Learn the rule of a correction."""
+    if request.role == "skill_manager":
+        operation = {"type": "ADD", "section": "piers", "content": "Boats of members go to pier C."}
+        return {"reasoning": "", "operations": [operation]}
+    if request.role == "reflector":
+        learned = [{"learning": "Boats of members go to pier C.", "evidence": "no, to pier C"}]
+        return {"reasoning": "r", "correct_approach": "c", "key_insight": "k", "extracted_learnings": learned}
+    return {"reasoning": "r", "final_answer": "pier C"}
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_what_is_not_applied_for_lack_of_truth_is_not_proven_either(tmp_path: Path, verified: bool) -> None:
+    trace = {
+        "messages": [
+            {"role": "user", "content": "To which pier does the boat of a member go?"},
+            {"role": "assistant", "content": "To pier A."},
+            {"role": "user", "content": "No, it goes to pier C."},
+            {"role": "assistant", "content": "It goes to pier C."},
+        ],
+        "verified": verified,
+    }
+    book = Skillbook.open(tmp_path / "skills.db")
+    with ScriptedServer(correcting) as server:
+        client = client_for(server)
+        runner = TraceAnalyser.from_client(client, skillbook=book, proof_agent=Agent(client), prove=True)
+        [result] = runner.run([trace])
+        assert result.error is None
+        assert bool(server.by_role("agent")) is verified
+    assert bool(book.skills()) is verified

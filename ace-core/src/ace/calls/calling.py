@@ -435,7 +435,11 @@ async def call_agent(
 
 
 async def call_environment(
-    calling: Calling, environment: TaskEnvironment, sample: ACESample, agent_output: AgentOutput
+    calling: Calling,
+    environment: TaskEnvironment,
+    sample: ACESample,
+    agent_output: AgentOutput,
+    further: Sequence[AgentOutput] = (),
 ) -> EnvironmentResult:
     """Ask an environment to judge an answer.
 
@@ -444,13 +448,16 @@ async def call_environment(
         environment: The environment.
         sample: The input.
         agent_output: The answer.
+        further: Further answers to the same question; the environment receives them if there are any.
 
     Raises:
         RoleError: It takes other arguments, or returned something other than an `EnvironmentResult`.
     """
     from ace.environments import EnvironmentResult
 
-    arguments = {"sample": sample, "agent_output": agent_output}
+    arguments: dict[str, Any] = {"sample": sample, "agent_output": agent_output}
+    if further:
+        arguments["further_answers"] = further
     return await call_role(calling, "environment", environment, "evaluate", EnvironmentResult, arguments)
 
 

@@ -206,4 +206,6 @@ class ACE(ACERunner):
         tail = settings.tail(
             reflector, skill_manager, skillbook, agent=agent, environment=environment, retrieval=retrieval
         )
-        return [AgentStep(agent, retrieval=retrieval), EvaluateStep(environment), *tail]
+        # An environment that does not inherit from our class may have no such attribute.
+        answers = 1 + getattr(environment, "further_answers", 0)
+        return [AgentStep(agent, retrieval=retrieval, answers=answers), EvaluateStep(environment), *tail]

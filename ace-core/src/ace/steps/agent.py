@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, finished
 from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
@@ -13,6 +13,8 @@ from ace.steps.context_access import is_learned, model_calls_for, needed
 from ace.steps.recent_reflections import recent_reflections_for
 
 if TYPE_CHECKING:
+    from ace.context import ACESample, SkillbookView
+    from ace.outputs import AgentOutput
     from ace.protocols.roles import AgentLike, Retrieval
 
 __all__ = ["AgentStep"]
@@ -29,15 +31,23 @@ class AgentStep:
         retrieval: Chooses the skills that the agent sees; by default it sees the whole book, or what it chooses itself
             (`ace.protocols.ShowsSkills`). The ids of chosen skills are in `metadata["shown_skill_ids"]`.
         empty_counts: Whether an empty answer counts as an answer; by default it is an error.
+        answers: How many times the agent is asked the question. The first answer is the `agent_output`; the others are
+            `further_answers`, for an environment that compares them (`TaskEnvironment.further_answers`).
+
+    Raises:
+        ValueError: `answers` is below 1.
     """
 
     requires = frozenset({"sample", "skillbook"})
     provides = frozenset({"agent_output"})
 
-    def __init__(self, agent: AgentLike, *, retrieval: Retrieval | None = None, empty_counts: bool = False) -> None:
+    def __init__(
+        self, agent: AgentLike, *, retrieval: Retrieval | None = None, empty_counts: bool = False, answers: int = 1
+    ) -> None:
         self.agent = agent
         self.retrieval = retrieval
         self.empty_counts = empty_counts
+        self.answers = whole_number("answers", answers, of="answers")
 
     @property
     def awaited(self) -> Awaited:
@@ -64,18 +74,24 @@ class AgentStep:
             shown = self.agent.shown_skills(sample.question, skillbook)
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": tuple(skill.id for skill in shown)})
         with model_calls_for(ctx, "Agent"):
-            try:
-                output = await call_agent(
-                    calling,
-                    self.agent,
-                    sample.question,
-                    sample.context,
-                    skillbook,
-                    sample=sample,
-                    **recent_reflections_for(ctx),
-                )
-            except EmptyAnswerError as error:
-                if not self.empty_counts:
-                    raise
-                output = error.output
-        return ctx.replace(agent_output=output)
+            # One after the other: a resumed run finds recorded answers by their order.
+            outputs = [await self._answer(calling, ctx, sample, skillbook) for _ in range(self.answers)]
+        return ctx.replace(agent_output=outputs[0], further_answers=tuple(outputs[1:]))
+
+    async def _answer(
+        self, calling: Calling, ctx: ACEStepContext, sample: ACESample, skillbook: SkillbookView
+    ) -> AgentOutput:
+        try:
+            return await call_agent(
+                calling,
+                self.agent,
+                sample.question,
+                sample.context,
+                skillbook,
+                sample=sample,
+                **recent_reflections_for(ctx),
+            )
+        except EmptyAnswerError as error:
+            if not self.empty_counts:
+                raise
+            return error.output

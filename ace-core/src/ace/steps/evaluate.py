@@ -81,7 +81,7 @@ class EvaluateStep:
         output = needed(ctx.agent_output, "agent_output", self)
         trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
         if self.environment is not None:
-            result = await call_environment(calling, self.environment, sample, output)
+            result = await call_environment(calling, self.environment, sample, output, ctx.further_answers)
             if is_observed():
                 name, metrics = type(self.environment).__name__, dict(result.metrics)
                 emit(AnswerEvaluated(run_of(ctx), str(ctx.metadata.get("trace_id", "")), name, metrics))
