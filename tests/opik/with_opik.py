@@ -21,7 +21,8 @@ def without_callbacks() -> Iterator[None]:
     litellm: Any = load_litellm()
     from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 
-    asyncio.run(GLOBAL_LOGGING_WORKER.clear_queue())
+    worker: Any = GLOBAL_LOGGING_WORKER  # not typed
+    asyncio.run(worker.clear_queue())
     yield
     litellm.success_callback.clear()
     litellm._async_success_callback.clear()
