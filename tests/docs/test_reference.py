@@ -16,6 +16,7 @@ PUBLIC_MODULES = ["ace"] + [
     module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if module.name not in INTERNAL
 ]
 INTEGRATIONS = [
+    "ace_beads",
     "ace_browser_use",
     "ace_claude_code",
     "ace_langchain",
@@ -24,6 +25,7 @@ INTEGRATIONS = [
     "ace_opik",
     "ace_otel",
     "ace_postgres",
+    "ace_server",
 ]
 
 

@@ -95,6 +95,7 @@ def _names(text: str) -> tuple[str, ...]:
 BUILT_IN_NAMES: Final = ("ace", "litellm", "local", "sqlite")
 """The names that ace uses itself; a plugin cannot use them."""
 RESERVED: Final = {
+    "beads": "ace-beads",
     "browser_use": "ace-browser-use",
     "claude_code": "ace-claude-code",
     "langchain": "ace-langchain",
@@ -103,6 +104,7 @@ RESERVED: Final = {
     "opik": "ace-opik",
     "otel": "ace-otel",
     "postgres": "ace-postgres",
+    "server": "ace-server",
 }
 """The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(

@@ -1,0 +1,1 @@
+"""PLACEHOLDER for ace_beads."""
