@@ -7,9 +7,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from json import loads
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ace.arguments import checked_arguments, checked_class, instance_of, one_of, whole_number
+from ace.json_schema import JsonSchema
 from ace.skill import CaseCheck
 
 if TYPE_CHECKING:
@@ -248,15 +251,23 @@ def json(schema: object = None) -> HeuristicCheck:
     """Check that the answer is JSON of a certain shape, with nothing around it.
 
     Args:
-        schema: A pydantic model, or any other type that pydantic validates, such as `dict[str, int]`; None accepts any
-            JSON.
+        schema: A JSON Schema as a dict; or a pydantic model or any other type that pydantic validates, such as
+            `dict[str, int]`. None accepts any JSON.
+
+    Raises:
+        ValueError: A keyword of the JSON Schema is not supported, or has a wrong value.
 
     Example:
         >>> from ace.outputs import AgentOutput
         >>> answer = AgentOutput(reasoning="", final_answer='{"total": "many"}')
         >>> HeuristicEnvironment([json(dict[str, int])]).evaluate(Sample("Total?"), answer).metrics
         {'json': 0.0, 'confidence': 0.0}
+        >>> schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
+        >>> HeuristicEnvironment([json(schema)]).evaluate(Sample("Total?"), answer).feedback.partition(". ")[2]
+        'The answer is not the JSON that is expected: total: must be of type integer.'
     """
+    if isinstance(schema, Mapping):
+        return HeuristicCheck("json", partial(_problem_with_json, JsonSchema(schema)))
     from pydantic import JsonValue, TypeAdapter, ValidationError  # slow to import
 
     adapter: TypeAdapter[object] = TypeAdapter(JsonValue if schema is None else schema)
@@ -271,6 +282,17 @@ def json(schema: object = None) -> HeuristicCheck:
         return ""
 
     return HeuristicCheck("json", problem_with)
+
+
+def _problem_with_json(schema: JsonSchema, _: Sample, output: AgentOutput) -> str:
+    def refuse(constant: str) -> object:
+        raise ValueError(f"JSON has no {constant}")
+
+    try:
+        problem = schema.problem(loads(output.final_answer, parse_constant=refuse))
+    except (ValueError, RecursionError) as error:
+        problem = f"it is not JSON: {error}"
+    return f"is not the JSON that is expected: {problem}" if problem else ""
 
 
 def cites_skill() -> HeuristicCheck:

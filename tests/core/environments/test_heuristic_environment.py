@@ -194,6 +194,8 @@ def test_the_feedback_says_how_many_answers_differ_and_missing_answers_are_an_er
     result = environment.evaluate(Sample("2+2?"), answer("4"), [answer("4"), answer("5")])
     assert "differs from 1 of 2 further answers to the question" in result.feedback
     assert result.metrics["confidence"] == pytest.approx(2 / 3)
+    pair = HeuristicEnvironment([agrees(2)]).evaluate(Sample("2+2?"), answer("4"), [answer("4"), answer("5")])
+    assert pair.metrics["agrees"] == 1.0, "it compares two answers, although a third one is there"
     with pytest.raises(ValueError, match="'agrees' compares 3 answers, got 2"):
         environment.evaluate(Sample("2+2?"), answer("4"), [answer("4")])
     for n, match in ((1, "exact"), (2, "regex")):
