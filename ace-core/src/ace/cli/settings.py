@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
-from ace.cli.settings_file import LONGEST_NAME, entries_in
+from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, entries_in
 from ace.skill import PROVENANCES, Provenance
 
 if TYPE_CHECKING:
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "PluginSetting",
     "SettingField",
     "SettingValue",
     "Settings",
     "clock_from_environment",
     "load_settings",
+    "plugin_setting",
     "project_file",
     "shown_setting",
     "user_file",
@@ -317,12 +319,15 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     known = {field.name: field for field in FIELDS}
     of_runs = {field.name: field for field in FIELDS if field.name not in _NOT_OF_RUNS}
     values: dict[str, _FileValue] = {}
-    for name, value, line, in_learning in entries_in(path):
-        accepted = of_runs if in_learning else known
+    for name, value, line, table, table_line in entries_in(path):
+        if table and table != LEARNING_TABLE:
+            _check_is_of_plugin(path, table_line, table, known)
+            continue
+        accepted = of_runs if table else known
         shown = name[:LONGEST_NAME]
         if name not in accepted:
-            table = " in [learning]" if in_learning else ""
-            raise UsageError(f"{path}, line {line}: no such setting{table}: {shown!r}{_suggestion(shown, accepted)}")
+            where = f" in [{LEARNING_TABLE}]" if table else ""
+            raise UsageError(f"{path}, line {line}: no such setting{where}: {shown!r}{_suggestion(shown, accepted)}")
         if name in values:
             raise UsageError(f"{path}, line {line}: the setting {name!r} is already in line {values[name].line}")
         try:
@@ -330,6 +335,20 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
         except ValueError as error:
             raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
     return values
+
+
+def _check_is_of_plugin(path: Path, line: int, table: str, known: Mapping[str, object]) -> None:
+    """Reject a table that cannot have the settings of a plugin. It need not be installed: a project is shared."""
+    from ace.arguments import closest_name  # only needed for a file with such a table
+    from ace.cli.command_table import built_in_names
+
+    shown = table[:LONGEST_NAME]
+    if table in known:
+        raise UsageError(f"{path}, line {line}: the setting {shown!r} must be a value, not a table")
+    if closest_name(table, [LEARNING_TABLE]) is not None or table in built_in_names():
+        raise UsageError(
+            f"{path}, line {line}: no such setting: {shown!r}; the settings of a run are in [{LEARNING_TABLE}]"
+        )
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
@@ -483,6 +502,52 @@ def load_settings(
             origins[each.name] = f"flag {_flag(each)}"
     found: dict[str, Any] = {**values, "origins": origins}  # each value was checked against its field
     return Settings(**found)
+
+
+class PluginSetting(NamedTuple):
+    """A setting of a plugin."""
+
+    value: str
+    """Its value."""
+    origin: str
+    """Where it comes from."""
+
+
+def plugin_setting(
+    plugin: str, name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> PluginSetting | None:
+    """Return a text from the table of a plugin: user file < project file < environment; None where it is not set.
+
+    Args:
+        plugin: The name of the plugin, which is that of the table.
+        name: The name of the setting. Its variable is `ACE_PLUGIN_NAME` in capitals.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read, or the value is not a text.
+
+    Example:
+        >>> plugin_setting("beads", "test", environ={"ACE_BEADS_TEST": "pytest -q"})
+        PluginSetting(value='pytest -q', origin='variable ACE_BEADS_TEST')
+    """
+    variables = os.environ if environ is None else environ
+    variable = f"ACE_{plugin}_{name}".upper()
+    if variables.get(variable, "").strip():
+        return PluginSetting(variables[variable], f"variable {variable}")
+    project = project_file(Path.cwd() if folder is None else folder)
+    for path in (project, user_file(variables)):
+        if path is None or not path.is_file():
+            continue
+        for entry in entries_in(path):
+            if (entry.table, entry.name) == (plugin, name):
+                if not isinstance(entry.value, str) or not entry.value.strip():
+                    raise UsageError(
+                        f"{path}, line {entry.line}: the setting {name!r} in [{plugin}] must be a text, "
+                        f"got {_short(entry.value)}"
+                    )
+                return PluginSetting(entry.value, f"{path}, line {entry.line}")
+    return None
 
 
 def shown_setting(field: SettingField, settings: Settings) -> SettingValue:
