@@ -91,6 +91,8 @@ class SettingField:
     """The texts that a value may be; none if it may be any."""
     words: Callable[[], Sequence[str]] | None = None
     """Returns what a value is made of, with commas between them; a settings file may also have a list."""
+    is_list: bool = False
+    """Whether a value is made of any texts, with commas between them; a settings file may also have a list."""
 
     @property
     def variable(self) -> str:
@@ -106,8 +108,8 @@ class SettingField:
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
-        if self.words is not None:
-            return self._checked_words(value, self.words())
+        if self.words is not None or self.is_list:
+            return self._checked_words(value, None if self.words is None else self.words())
         if self.choices and isinstance(value, str) and value.strip() not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
         if self.kind is str and isinstance(value, str):
@@ -127,13 +129,13 @@ class SettingField:
         shown = "" if self.is_secret else f", got {_short(value)}"
         raise ValueError(f"must be {self._wanted}{shown}")
 
-    def _checked_words(self, value: object, known: Sequence[str]) -> str | None:
+    def _checked_words(self, value: object, known: Sequence[str] | None) -> str | None:
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
             raise ValueError(f"must be a list of words, got {_short(value)}")
         found = [word.strip() for word in given if word.strip()]
         for word in found:
-            if word not in known:
+            if known is not None and word not in known:
                 raise ValueError(f"knows {', '.join(known)}, not {_short(word)}")
         return ",".join(found) or None
 
@@ -281,6 +283,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         kind=str,
         help="A folder of prompt templates: agent.md, reflector.md, skill_manager.md.",
         can_be_unset=True,
+    ),
+    SettingField(
+        name="sections",
+        kind=str,
+        help="The sections that new skills may be in; others are moved to the nearest of them.",
+        is_list=True,
     ),
     SettingField(name="logs", kind=str, help="The folder of the trace log.", default="logs"),
     SettingField(
@@ -440,6 +448,8 @@ class Settings:
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
     """What to record about the source of a skill: full, or ids for none of its text."""
+    sections: str | None
+    """The sections that new skills may be in, separated by commas; None for any."""
     logs: str
     """The folder of the trace log."""
     reflections_per_call: int
@@ -456,6 +466,11 @@ class Settings:
     def trace_log(self) -> Path:
         """The file of the trace log."""
         return Path(self.logs) / "execution_traces.jsonl"
+
+    @property
+    def section_names(self) -> list[str]:
+        """The names in `sections`."""
+        return [] if self.sections is None else self.sections.split(",")
 
     @property
     def allowed(self) -> list[GuardedKind]:

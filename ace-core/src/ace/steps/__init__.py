@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ace.steps.observability import ObservabilityStep
     from ace.steps.prove import ProveStep
     from ace.steps.reflect import ReflectStep
+    from ace.steps.sections import listed_section
     from ace.steps.tag import TagStep
     from ace.steps.tail import EndOfRun, learning_tail
     from ace.steps.update import UpdateStep
@@ -50,6 +51,7 @@ __all__ = [
     "TagStep",
     "UpdateStep",
     "learning_tail",
+    "listed_section",
 ]
 
 
@@ -80,6 +82,7 @@ __getattr__, __dir__ = lazy_exports(
         "TagStep": "tag",
         "UpdateStep": "update",
         "learning_tail": "tail",
+        "listed_section": "sections",
     },
     old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )
