@@ -290,7 +290,15 @@ FIELDS: Final[Sequence[SettingField]] = (
         help="The sections that new skills may be in; others are moved to the nearest of them.",
         is_list=True,
     ),
-    SettingField(name="logs", kind=str, help="The folder of the trace log.", default="logs"),
+    SettingField(
+        name="logs", kind=str, help="The folder of the trace log, the insights and the artifacts.", default="logs"
+    ),
+    SettingField(
+        name="block",
+        kind=str,
+        help="A text file in which a managed block contains the skills, such as AGENTS.md.",
+        can_be_unset=True,
+    ),
     SettingField(
         name="max_input_mb",
         kind=float,
@@ -304,6 +312,7 @@ FIELDS: Final[Sequence[SettingField]] = (
 
 _NOT_OF_RUNS: Final = frozenset(
     {"model", "api_base", "api_key", "skillbook", "max_tokens", "temperature", "timeout", "max_input_mb", "logs"}
+    | {"block"}
 )
 """The settings that the table `learning` of a file does not take."""
 
@@ -451,7 +460,9 @@ class Settings:
     sections: str | None
     """The sections that new skills may be in, separated by commas; None for any."""
     logs: str
-    """The folder of the trace log."""
+    """The folder of the trace log, the insights and the artifacts."""
+    block: str | None
+    """The text file with a managed block of the skills; None for none."""
     reflections_per_call: int
     """How many reflections one request to the skill manager may be about."""
     origins: Mapping[str, str]
@@ -471,6 +482,16 @@ class Settings:
     def section_names(self) -> list[str]:
         """The names in `sections`."""
         return [] if self.sections is None else self.sections.split(",")
+
+    @property
+    def insights(self) -> Path:
+        """The file of the insights."""
+        return Path(self.logs) / "insights.jsonl"
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of the artifacts."""
+        return Path(self.logs) / "artifacts"
 
     @property
     def allowed(self) -> list[GuardedKind]:
@@ -589,7 +610,7 @@ def _take_file(
     for name, (value, line) in entries.items():
         values[name] = value
         if (
-            name in ("skillbook", "checkpoint_dir", "logs", "prompts")
+            name in ("skillbook", "checkpoint_dir", "logs", "block", "prompts")
             and isinstance(value, str)
             and not has_scheme(value)
         ):
@@ -608,6 +629,7 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
         "provenance": _problem_with_provenance,
         "checkpoint_dir": partial(_problem_with_folder, "checkpoint_dir", path.parent),
         "logs": partial(_problem_with_folder, "logs", path.parent),
+        "block": partial(_problem_with_folder, "block", path.parent, what="file"),
         "prompts": partial(_problem_with_prompts, path.parent),
     }
     for name, problem_with in refusals.items():
@@ -645,10 +667,10 @@ def _problem_with_skillbook(location: str) -> str | None:
     return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
 
 
-def _problem_with_folder(name: str, project: Path, folder: str) -> str | None:
+def _problem_with_folder(name: str, project: Path, folder: str, what: str = "folder") -> str | None:
     if (project / folder).resolve().is_relative_to(project.resolve()):
         return None
-    return f"{name!r} in the file of a project must be a folder inside the project, since files are written there"
+    return f"{name!r} in the file of a project must be a {what} inside the project, since files are written there"
 
 
 def _problem_with_prompts(project: Path, folder: str) -> str | None:

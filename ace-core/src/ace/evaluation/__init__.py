@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluation import Evaluation, JudgedAnswer, UnfinishedEvaluationError
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
+    from ace.evaluation.gates import AllGates, CaseGate
     from ace.evaluation.report import EvaluationReport, html_page, json_report, markdown_report
     from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict, junit_xml
     from ace.evaluation.skill_tests import SkillTestProgress, SkillTests, case_samples
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 
 __all__ = [
+    "AllGates",
     "AnswerFile",
     "Budget",
+    "CaseGate",
     "CaseTest",
     "Comparison",
     "CounterGate",
@@ -78,8 +81,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "AllGates": "gates",
         "AnswerFile": "evaluator",
         "Budget": "evaluator",
+        "CaseGate": "gates",
         "CaseTest": "skill_test_report",
         "Comparison": "comparison",
         "CounterGate": "counters",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ace.steps.leakage_guard import LeakageGuard
     from ace.steps.prove import Unproven
 
-__all__ = ["EndOfRun", "Prove", "learning_tail"]
+__all__ = ["EndOfEpoch", "EndOfRun", "Prove", "learning_tail"]
 
 Prove = bool | Literal["auto"]
 """Whether skills are proven; with `auto`, they are if the agent declares that it can be asked again."""
@@ -51,6 +51,19 @@ class EndOfRun(Protocol):
         Args:
             last_index: The `global_sample_index` of the last sample.
             interrupted: Whether the run was interrupted; then only save what was learned.
+        """
+        ...
+
+
+@runtime_checkable
+class EndOfEpoch(Protocol):
+    """A step that has work after each epoch. Runners call it when all samples of the epoch have ended."""
+
+    def end_epoch(self, epoch: int) -> None:
+        """Do that work.
+
+        Args:
+            epoch: The epoch, from 1.
         """
         ...
 
