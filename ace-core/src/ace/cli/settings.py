@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
-from ace.cli.settings_file import LONGEST_NAME, entries_in
+from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, entries_in
 from ace.skill import PROVENANCES, Provenance
 
 if TYPE_CHECKING:
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "PluginSetting",
     "SettingField",
     "SettingValue",
     "Settings",
     "clock_from_environment",
     "load_settings",
+    "plugin_setting",
     "project_file",
     "shown_setting",
     "user_file",
@@ -89,6 +91,8 @@ class SettingField:
     """The texts that a value may be; none if it may be any."""
     words: Callable[[], Sequence[str]] | None = None
     """Returns what a value is made of, with commas between them; a settings file may also have a list."""
+    is_list: bool = False
+    """Whether a value is made of any texts, with commas between them; a settings file may also have a list."""
 
     @property
     def variable(self) -> str:
@@ -104,8 +108,8 @@ class SettingField:
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
-        if self.words is not None:
-            return self._checked_words(value, self.words())
+        if self.words is not None or self.is_list:
+            return self._checked_words(value, None if self.words is None else self.words())
         if self.choices and isinstance(value, str) and value.strip() not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
         if self.kind is str and isinstance(value, str):
@@ -125,13 +129,13 @@ class SettingField:
         shown = "" if self.is_secret else f", got {_short(value)}"
         raise ValueError(f"must be {self._wanted}{shown}")
 
-    def _checked_words(self, value: object, known: Sequence[str]) -> str | None:
+    def _checked_words(self, value: object, known: Sequence[str] | None) -> str | None:
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
             raise ValueError(f"must be a list of words, got {_short(value)}")
         found = [word.strip() for word in given if word.strip()]
         for word in found:
-            if word not in known:
+            if known is not None and word not in known:
                 raise ValueError(f"knows {', '.join(known)}, not {_short(word)}")
         return ",".join(found) or None
 
@@ -281,6 +285,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         can_be_unset=True,
     ),
     SettingField(
+        name="sections",
+        kind=str,
+        help="The sections that new skills may be in; others are moved to the nearest of them.",
+        is_list=True,
+    ),
+    SettingField(
         name="logs", kind=str, help="The folder of the trace log, the insights and the artifacts.", default="logs"
     ),
     SettingField(
@@ -326,12 +336,15 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     known = {field.name: field for field in FIELDS}
     of_runs = {field.name: field for field in FIELDS if field.name not in _NOT_OF_RUNS}
     values: dict[str, _FileValue] = {}
-    for name, value, line, in_learning in entries_in(path):
-        accepted = of_runs if in_learning else known
+    for name, value, line, table, table_line in entries_in(path):
+        if table and table != LEARNING_TABLE:
+            _check_is_of_plugin(path, table_line, table, known)
+            continue
+        accepted = of_runs if table else known
         shown = name[:LONGEST_NAME]
         if name not in accepted:
-            table = " in [learning]" if in_learning else ""
-            raise UsageError(f"{path}, line {line}: no such setting{table}: {shown!r}{_suggestion(shown, accepted)}")
+            where = f" in [{LEARNING_TABLE}]" if table else ""
+            raise UsageError(f"{path}, line {line}: no such setting{where}: {shown!r}{_suggestion(shown, accepted)}")
         if name in values:
             raise UsageError(f"{path}, line {line}: the setting {name!r} is already in line {values[name].line}")
         try:
@@ -339,6 +352,20 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
         except ValueError as error:
             raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
     return values
+
+
+def _check_is_of_plugin(path: Path, line: int, table: str, known: Mapping[str, object]) -> None:
+    """Reject a table that cannot have the settings of a plugin. It need not be installed: a project is shared."""
+    from ace.arguments import closest_name  # only needed for a file with such a table
+    from ace.cli.command_table import built_in_names
+
+    shown = table[:LONGEST_NAME]
+    if table in known:
+        raise UsageError(f"{path}, line {line}: the setting {shown!r} must be a value, not a table")
+    if closest_name(table, [LEARNING_TABLE]) is not None or table in built_in_names():
+        raise UsageError(
+            f"{path}, line {line}: no such setting: {shown!r}; the settings of a run are in [{LEARNING_TABLE}]"
+        )
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
@@ -430,6 +457,8 @@ class Settings:
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
     """What to record about the source of a skill: full, or ids for none of its text."""
+    sections: str | None
+    """The sections that new skills may be in, separated by commas; None for any."""
     logs: str
     """The folder of the trace log, the insights and the artifacts."""
     block: str | None
@@ -448,6 +477,11 @@ class Settings:
     def trace_log(self) -> Path:
         """The file of the trace log."""
         return Path(self.logs) / "execution_traces.jsonl"
+
+    @property
+    def section_names(self) -> list[str]:
+        """The names in `sections`."""
+        return [] if self.sections is None else self.sections.split(",")
 
     @property
     def insights(self) -> Path:
@@ -504,6 +538,52 @@ def load_settings(
             origins[each.name] = f"flag {_flag(each)}"
     found: dict[str, Any] = {**values, "origins": origins}  # each value was checked against its field
     return Settings(**found)
+
+
+class PluginSetting(NamedTuple):
+    """A setting of a plugin."""
+
+    value: str
+    """Its value."""
+    origin: str
+    """Where it comes from."""
+
+
+def plugin_setting(
+    plugin: str, name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> PluginSetting | None:
+    """Return a text from the table of a plugin: user file < project file < environment; None where it is not set.
+
+    Args:
+        plugin: The name of the plugin, which is that of the table.
+        name: The name of the setting. Its variable is `ACE_PLUGIN_NAME` in capitals.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read, or the value is not a text.
+
+    Example:
+        >>> plugin_setting("beads", "test", environ={"ACE_BEADS_TEST": "pytest -q"})
+        PluginSetting(value='pytest -q', origin='variable ACE_BEADS_TEST')
+    """
+    variables = os.environ if environ is None else environ
+    variable = f"ACE_{plugin}_{name}".upper()
+    if variables.get(variable, "").strip():
+        return PluginSetting(variables[variable], f"variable {variable}")
+    project = project_file(Path.cwd() if folder is None else folder)
+    for path in (project, user_file(variables)):
+        if path is None or not path.is_file():
+            continue
+        for entry in entries_in(path):
+            if (entry.table, entry.name) == (plugin, name):
+                if not isinstance(entry.value, str) or not entry.value.strip():
+                    raise UsageError(
+                        f"{path}, line {entry.line}: the setting {name!r} in [{plugin}] must be a text, "
+                        f"got {_short(entry.value)}"
+                    )
+                return PluginSetting(entry.value, f"{path}, line {entry.line}")
+    return None
 
 
 def shown_setting(field: SettingField, settings: Settings) -> SettingValue:

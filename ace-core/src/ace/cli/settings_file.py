@@ -13,10 +13,10 @@ from ace.cli.errors import UsageError
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
-__all__ = ["LONGEST_NAME", "FileEntry", "entries_in"]
+__all__ = ["LEARNING_TABLE", "LONGEST_NAME", "FileEntry", "entries_in"]
 
-_LEARNING_TABLE: Final = "learning"
-"""The table that may hold the settings of a run."""
+LEARNING_TABLE: Final = "learning"
+"""The table that may hold the settings of a run. Any other table has the settings of the plugin of its name."""
 
 _LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 60
@@ -29,12 +29,14 @@ class FileEntry(NamedTuple):
     name: str
     value: object
     line: int
-    in_learning: bool
-    """Whether it is in the table `learning`."""
+    table: str
+    """The name of the table that it is in; empty at the top."""
+    table_line: int
+    """The line at which the table begins; that of the entry at the top."""
 
 
 def entries_in(path: Path) -> Iterator[FileEntry]:
-    """Yield the entries of a file, those of the table `learning` with the others.
+    """Yield the entries of a file, those in its tables with the others.
 
     Args:
         path: A file that ends in `.yaml` or `.yml`, or else one in TOML.
@@ -70,11 +72,11 @@ def _toml_entries(path: Path, text: str) -> Iterator[FileEntry]:
         raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
     for name, value in found.items():
         line = _line_of(name, text)
-        if name == _LEARNING_TABLE and isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             for inner, inner_value in value.items():
-                yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), True)
+                yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), name, line)
         else:
-            yield FileEntry(name, value, line, False)
+            yield FileEntry(name, value, line, "", line)
 
 
 def _line_of(name: str, text: str, *, after: int = 1) -> int:
@@ -93,11 +95,11 @@ def _yaml_entries(path: Path, text: str) -> Iterator[FileEntry]:
         if root is None:
             return
         for name, node, line in _pairs(path, root):
-            if name == _LEARNING_TABLE and isinstance(node, yaml.MappingNode):
+            if isinstance(node, yaml.MappingNode):
                 for inner, inner_node, inner_line in _pairs(path, node):
-                    yield FileEntry(inner, _yaml_value(path, inner, inner_node), inner_line, True)
+                    yield FileEntry(inner, _yaml_value(path, inner, inner_node), inner_line, name, line)
             else:
-                yield FileEntry(name, _yaml_value(path, name, node), line, False)
+                yield FileEntry(name, _yaml_value(path, name, node), line, "", line)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
         raise UsageError(f"{path}, line {line}: the settings file is not YAML: {error.problem}") from error

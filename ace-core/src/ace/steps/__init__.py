@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProveStep
     from ace.steps.prune import PruneStep
     from ace.steps.reflect import ReflectStep
+    from ace.steps.sections import listed_section
     from ace.steps.tag import TagStep
     from ace.steps.tail import EndOfEpoch, EndOfRun, learning_tail
     from ace.steps.update import UpdateStep
@@ -53,6 +54,7 @@ __all__ = [
     "TagStep",
     "UpdateStep",
     "learning_tail",
+    "listed_section",
 ]
 
 
@@ -85,6 +87,7 @@ __getattr__, __dir__ = lazy_exports(
         "TagStep": "tag",
         "UpdateStep": "update",
         "learning_tail": "tail",
+        "listed_section": "sections",
     },
     old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )

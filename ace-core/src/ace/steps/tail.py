@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -80,6 +81,7 @@ def learning_tail(
     guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     max_operations: int | None = None,
+    sections: Sequence[str] = (),
     learn_without_truth: bool = False,
     insights: InsightLog | None = None,
     min_confidence: float = 0.0,
@@ -111,6 +113,7 @@ def learning_tail(
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
+        sections: The names of the sections that new skills may be in; see `UpdateStep`.
         learn_without_truth: Whether unverified answers may change skills; see `ApplyStep`.
         insights: Records what each trace has shown; see `InsightStep`. None records nothing.
         min_confidence: The confidence from which insights are learned, from 0 to 1; needs `insights`.
@@ -152,7 +155,13 @@ def learning_tail(
     steps: list[StepProtocol[ACEStepContext]] = [
         reflect,
         TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow, provenance=provenance, reflections_per_call=reflections_per_call),
+        UpdateStep(
+            skill_manager,
+            allow=allow,
+            provenance=provenance,
+            sections=sections,
+            reflections_per_call=reflections_per_call,
+        ),
         apply,
     ]
     if prover is not None:

@@ -34,6 +34,7 @@ from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
 from ace.steps.insights import has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
+from ace.steps.sections import checked_sections, listed_section
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
@@ -78,6 +79,8 @@ class UpdateStep:
             and no evidence, and their source has no texts.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
+        sections: The names of the sections that new skills may be in; one for another section is moved to the nearest
+            of them, see `ace.steps.listed_section`. If it is empty, none is moved.
         reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
             effect on a skill manager that makes no calls.
 
@@ -103,12 +106,14 @@ class UpdateStep:
         allow: Collection[str] = (),
         provenance: Provenance = "full",
         max_workers: int | None = None,
+        sections: Sequence[str] = (),
         reflections_per_call: int = 1,
     ) -> None:
         self.skill_manager = skill_manager
         self.allow = frozenset(allow)
         one_of("provenance", provenance, PROVENANCES)
         self.provenance = provenance
+        self.sections = checked_sections(sections)
         if max_workers is not None:
             self.max_workers = whole_number("max_workers", max_workers)
         self.reflections_per_call = checked_reflections_per_call(reflections_per_call)
@@ -143,6 +148,8 @@ class UpdateStep:
         secrets = known_secrets(getattr(self.skill_manager, "llm", None))
         update = proposal.output.update
         operations = _with_cases(update.operations, open_cases(ctx), reflection)
+        if self.sections:
+            operations = [_with_listed_section(operation, self.sections) for operation in operations]
         names = await calling.function(partial(_names_in_batch, ctx, proposal.redactor))
         operations = [_with_source(operation, source, reflection, names) for operation in operations]
         if self.provenance == "ids":
@@ -586,3 +593,10 @@ def _nearest(content: str, learnings: Sequence[str]) -> str:
     """Return the learning that shares the most words with the content; a model may return them in any order."""
     wanted = set(words(content))
     return max(learnings, key=lambda learning: len(wanted & set(words(learning))), default="")
+
+
+def _with_listed_section(operation: UpdateOperation, sections: Sequence[str]) -> UpdateOperation:
+    if operation.type != "ADD" or not operation.content:
+        return operation
+    section = listed_section(operation.section or "", operation.content, sections)
+    return operation if section == operation.section else dataclasses.replace(operation, section=section)

@@ -185,6 +185,7 @@ class RunPlan:
             "allow": self.settings.allowed,
             "provenance": self.settings.provenance,
             "reflections_per_call": self.settings.reflections_per_call,
+            "sections": self.settings.section_names,
             "learn_without_truth": self.settings.learn_without_truth,
             "prove": "auto" if self.options.prove is None else self.options.prove,
             "unproven": self.options.unproven,
