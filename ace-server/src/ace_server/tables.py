@@ -28,6 +28,7 @@ from sqlalchemy import (
 __all__ = [
     "METADATA",
     "audit",
+    "audit_head",
     "batch",
     "book",
     "deletion",
@@ -39,6 +40,7 @@ __all__ = [
     "request",
     "review",
     "schema_version",
+    "seal_key",
     "worker",
 ]
 
@@ -50,7 +52,7 @@ def _id() -> Column[str]:
 
 
 def _sealed(name: str, *, nullable: bool = True) -> Column[bytes]:
-    return Column(name, LargeBinary, nullable=nullable)
+    return Column(name, LargeBinary, nullable=nullable, info={"sealed": True})
 
 
 def _time(name: str = "at", *, nullable: bool = False) -> Column[float]:
@@ -270,6 +272,22 @@ audit: Final = Table(
     Column("origin", Text),  # the address of the client
     Column("previous", Text, nullable=False),  # the hash of the row before
     Column("hash", Text, nullable=False),
+)
+
+audit_head: Final = Table(
+    "audit_head",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # always 1
+    Column("first", BigInteger, nullable=False),  # the number of the oldest row that was not purged
+    Column("number", BigInteger, nullable=False),  # that of the newest row
+    Column("hash", Text, nullable=False),  # that of the newest row
+)
+
+seal_key: Final = Table(
+    "seal_key",
+    METADATA,
+    Column("id", Text, primary_key=True),  # the identifier of a key with which rows may be sealed
+    _time(),
 )
 
 deletion: Final = Table(
