@@ -297,6 +297,7 @@ deletion: Final = Table(
     _time(),
     Column("subject", Text),  # NULL when it is done
     Column("by", Text, nullable=False),
+    Column("batches", Text, nullable=False, server_default=""),  # list: what learned from feedback of the subject
     _time("done_at", nullable=True),
     Column("failed", Boolean, nullable=False, server_default=false()),
 )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
+        ForgetsAnswers,
         Head,
         ProgressRow,
         SampleKey,
@@ -45,6 +46,7 @@ __all__ = [
     "BookMark",
     "Commit",
     "EventRefusedError",
+    "ForgetsAnswers",
     "Head",
     "HistoryEntry",
     "ProgressRow",
@@ -76,6 +78,7 @@ __getattr__, __dir__ = lazy_exports(
         "AlreadyCommittedError": "store",
         "BlameEntry": "history",
         "Commit": "store",
+        "ForgetsAnswers": "store",
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
