@@ -7,7 +7,7 @@
 - checked arguments, and old names of them: `checked_arguments`, `checked_class`, `renamed`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
-  `warnings_shown`);
+  `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+    from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
     from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
@@ -41,6 +42,7 @@ __all__ = [
     "WITH_FAILURES",
     "ModelCalled",
     "SampleEnded",
+    "SettingTable",
     "SkillsChanged",
     "UsageError",
     "change_counts",
@@ -60,6 +62,7 @@ __all__ = [
     "print_text",
     "renamed",
     "run_interruptibly",
+    "setting_tables",
     "warnings_shown",
     "within_seconds",
     "wrap_skillbook_for_external_agent",
@@ -73,6 +76,7 @@ __getattr__, __dir__ = lazy_exports(
         "ModelCalled": "protocols.observers",
         "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
+        "SettingTable": "cli.settings",
         "SkillsChanged": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
@@ -93,6 +97,7 @@ __getattr__, __dir__ = lazy_exports(
         "print_text": "cli.console",
         "renamed": "arguments",
         "run_interruptibly": "cli.signals",
+        "setting_tables": "cli.settings",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
-from ace.cli.settings_file import LONGEST_NAME, entries_in
+from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, entries_in
 from ace.skill import PROVENANCES, Provenance
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "FIELDS",
     "SettingField",
+    "SettingTable",
     "SettingValue",
     "Settings",
     "clock_from_environment",
     "load_settings",
     "project_file",
+    "setting_tables",
     "shown_setting",
     "user_file",
 ]
@@ -317,12 +319,14 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     known = {field.name: field for field in FIELDS}
     of_runs = {field.name: field for field in FIELDS if field.name not in _NOT_OF_RUNS}
     values: dict[str, _FileValue] = {}
-    for name, value, line, in_learning in entries_in(path):
-        accepted = of_runs if in_learning else known
+    for name, value, line, table in entries_in(path):
+        accepted = known if table is None else of_runs
         shown = name[:LONGEST_NAME]
         if name not in accepted:
-            table = " in [learning]" if in_learning else ""
-            raise UsageError(f"{path}, line {line}: no such setting{table}: {shown!r}{_suggestion(shown, accepted)}")
+            if isinstance(value, Mapping) and _is_plugin(name):
+                continue
+            where = "" if table is None else f" in [{LEARNING_TABLE}]"
+            raise UsageError(f"{path}, line {line}: no such setting{where}: {shown!r}{_suggestion(shown, accepted)}")
         if name in values:
             raise UsageError(f"{path}, line {line}: the setting {name!r} is already in line {values[name].line}")
         try:
@@ -330,6 +334,53 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
         except ValueError as error:
             raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
     return values
+
+
+def _is_plugin(name: str) -> bool:
+    """Return whether a table belongs to a plugin, which checks it itself; it need not be installed here."""
+    from ace.plugins import list_plugins
+    from ace.plugins.discovery import RESERVED
+
+    return name in RESERVED or any(each.name == name for each in list_plugins())
+
+
+class SettingTable(NamedTuple):
+    """The table of a plugin in one settings file."""
+
+    path: Path
+    values: Mapping[str, object]
+    is_project: bool
+    """Whether the file is that of a project, which may come from a stranger."""
+
+
+def setting_tables(
+    name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Sequence[SettingTable]:
+    """Return what the settings files contain for a plugin, in a table of its name; later files override earlier ones.
+
+    Args:
+        name: The name of the plugin.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "ace.toml").write_text("[acme]\\ndepth = 2\\n", encoding="utf-8")
+        ...     [table.values for table in setting_tables("acme", environ={"HOME": folder}, folder=Path(folder))]
+        [{'depth': 2}]
+    """
+    variables = os.environ if environ is None else environ
+    user, project = user_file(variables), project_file(Path.cwd() if folder is None else folder)
+    files = [(user, False)] * user.is_file() + ([] if project is None else [(project, True)])
+    found = [
+        SettingTable(path, {each.name: each.value for each in entries_in(path, name) if each.table == name}, is_project)
+        for path, is_project in files
+    ]
+    return [table for table in found if table.values]
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:

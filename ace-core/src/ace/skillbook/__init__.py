@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
+        ForgetsAnswers,
         Head,
         ProgressRow,
         SampleKey,
@@ -47,6 +48,7 @@ __all__ = [
     "BookSize",
     "Commit",
     "EventRefusedError",
+    "ForgetsAnswers",
     "Head",
     "HistoryEntry",
     "ProgressRow",
@@ -82,6 +84,7 @@ __getattr__, __dir__ = lazy_exports(
         "BlameEntry": "history",
         "BookSize": "timeline",
         "Commit": "store",
+        "ForgetsAnswers": "store",
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
