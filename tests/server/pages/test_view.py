@@ -150,7 +150,7 @@ def test_other_host_names_are_rejected_and_headers_are_set(learned: Path, view: 
 def test_what_does_not_exist_is_said(learned: Path, view: View) -> None:
     url = view(learned)
     missing = {
-        "/books/other": "there is no skillbook &#39;other&#39; here",
+        "/books/other": "no skillbook &#39;other&#39; is shown here",
         "/books/skills/skills/no-00001": "no skill &#39;no-00001&#39;",
         "/books/skills?version=9999": "no version 9999",
         "/books/skills/versions/9999": "no changes in a version 9999",

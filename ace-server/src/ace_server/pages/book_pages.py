@@ -260,7 +260,7 @@ class BookPages:
         name = request.path_params["book"]
         reader = self._find(name)
         if reader is None:
-            raise NotFoundError(f"there is no skillbook {name!r} here")
+            raise NotFoundError(f"no skillbook {name!r} is shown here")
         return reader.reading()
 
     def _page(self, request: Request, template: str, **values: object) -> HTMLResponse:
