@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluation import Evaluation, JudgedAnswer, UnfinishedEvaluationError
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
-    from ace.evaluation.report import EvaluationReport, html_page, json_report, markdown_report
+    from ace.evaluation.report import (
+        EvaluationReport,
+        html_page,
+        json_report,
+        learning_curve_svg,
+        markdown_report,
+        step_chart_svg,
+    )
     from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict, junit_xml
     from ace.evaluation.skill_tests import SkillTestProgress, SkillTests, case_samples
     from ace.evaluation.splits import Splits, split_samples
@@ -71,6 +78,7 @@ __all__ = [
     "html_page",
     "json_report",
     "junit_xml",
+    "learning_curve_svg",
     "leave_one_out",
     "markdown_report",
     "mcnemar_test",
@@ -82,6 +90,7 @@ __all__ = [
     "sign_flip_test",
     "skill_effects",
     "split_samples",
+    "step_chart_svg",
 ]
 
 
@@ -128,6 +137,7 @@ __getattr__, __dir__ = lazy_exports(
         "html_page": "report",
         "json_report": "report",
         "junit_xml": "skill_test_report",
+        "learning_curve_svg": "report",
         "leave_one_out": "effects",
         "markdown_report": "report",
         "mcnemar_test": "statistics",
@@ -139,6 +149,7 @@ __getattr__, __dir__ = lazy_exports(
         "sign_flip_test": "statistics",
         "skill_effects": "effects",
         "split_samples": "splits",
+        "step_chart_svg": "report",
     },
     old_names={"ValidationCourse": "ace.evaluation.ValidationSchedule"},
 )
