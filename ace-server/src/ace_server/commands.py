@@ -23,8 +23,10 @@ __all__ = ["app"]
 app = App(name="server", help="Serve answers with learned skills, and learn from the feedback on them.")
 keys_app = App(name="keys", help="Add, list and revoke API keys.")
 books_app = App(name="books", help="Add and list books.")
+seal_app = App(name="seal", help="Make and replace the keys of encryption.")
 app.command(keys_app)
 app.command(books_app)
+app.command(seal_app)
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
@@ -434,6 +436,47 @@ def list_books(*, data: Path | None = None, database: str | None = None, as_json
         rows = [[book.name, book.shown_release, book.learning, str(book.new_feedback), book.location] for book in found]
         print_table(["book", "release", "learning", "new feedback", "location"], rows)
     return DONE
+
+
+@seal_app.command(name="new")
+def new_seal() -> int:
+    """Print a new key of encryption, for the variable ACE_SERVER_KEYS.
+
+    For example:
+
+        export ACE_SERVER_KEYS=$(ace server seal new)
+    """
+    from ace_server.seal import new_key
+
+    print_text(new_key())
+    return DONE
+
+
+@seal_app.command(name="rotate")
+def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int:
+    """Seal all texts of users again with a new key. The service may run meanwhile.
+
+    Keys in the data folder are replaced. If they are in ACE_SERVER_KEYS, put the new key before the others there and
+    restart all processes first.
+
+    For example:
+
+        ace server seal rotate
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server.opening import opened_seal
+        from ace_server.rotation import rotate
+
+        found = rotate(opened, opened_seal(settings, opened))
+    note(f"ace: {counted(found.rows, 'row')} sealed with the key {found.key}")
+    if found.unreadable:
+        note(f"ace: {counted(found.unreadable, 'row')} could not be opened and are sealed as before")
+    return WITH_FAILURES if found.unreadable else DONE
 
 
 @contextmanager

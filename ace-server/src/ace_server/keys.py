@@ -7,9 +7,9 @@ import hmac
 import re
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, final, get_args
+from typing import Any, Final, Literal, final, get_args
 
 import sqlalchemy as sa
 from limits import RateLimitItem, parse
@@ -37,7 +37,6 @@ SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 _KEY: Final = re.compile(r"ace_[\w-]{43}")
 _SECONDS_KNOWN: Final = 2.0
 """How long a key that was revoked by another process is accepted."""
-_SECONDS_BETWEEN_MISSES: Final = 0.2
 _TOKEN_SECONDS: Final = 24 * 3600.0
 
 
@@ -181,23 +180,24 @@ def list_keys(connection: sa.Connection) -> list[Key]:
     Args:
         connection: A transaction.
     """
-    rows = connection.execute(sa.select(tables.key).order_by(tables.key.c.id)).mappings()
-    return [
-        Key(
-            id=row["id"],
-            name=row["name"],
-            hash=row["hash"],
-            prefix=row["prefix"],
-            scopes=frozenset(row["scopes"].split()),
-            book=row["book"],
-            rate=row["rate"],
-            budget=row["budget"],
-            created_at=row["at"],
-            expires_at=row["expires_at"],
-            revoked_at=row["revoked_at"],
+    return list(_keys(connection, sa.select(tables.key).order_by(tables.key.c.id)))
+
+
+def _keys(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Key]:
+    for row in connection.execute(query):
+        yield Key(
+            id=row.id,
+            name=row.name,
+            hash=row.hash,
+            prefix=row.prefix,
+            scopes=frozenset(row.scopes.split()),
+            book=row.book,
+            rate=row.rate,
+            budget=row.budget,
+            created_at=row.at,
+            expires_at=row.expires_at,
+            revoked_at=row.revoked_at,
         )
-        for row in rows
-    ]
 
 
 def has_keys(connection: sa.Connection) -> bool:
@@ -260,14 +260,14 @@ class KeyRing:
             secret: What the client sent.
 
         Raises:
-            DatabaseUnavailableError: The keys were never read.
+            DatabaseUnavailableError: The key is not known, and the database cannot be read.
         """
         if _KEY.fullmatch(secret) is None:
             return None
         digest = hash_of(secret)
-        found = self._known(_SECONDS_KNOWN).get(digest)
-        if found is None:  # perhaps it has just been added
-            found = self._known(_SECONDS_BETWEEN_MISSES).get(digest)
+        found = self._known().get(digest)
+        if found is None:
+            found = self._read(digest)  # perhaps it has just been added
         if found is None or not hmac.compare_digest(found.hash, digest) or not found.is_valid:
             return None
         return found
@@ -276,9 +276,9 @@ class KeyRing:
         """Read the keys again at their next use."""
         self._read_at = float("-inf")
 
-    def _known(self, seconds: float) -> dict[str, Key]:
+    def _known(self) -> dict[str, Key]:
         with self._lock:
-            if now() - self._read_at > seconds:
+            if now() - self._read_at > _SECONDS_KNOWN:
                 try:
                     with self._database.reading() as connection:
                         self._keys = {key.hash: key for key in list_keys(connection)}
@@ -287,3 +287,7 @@ class KeyRing:
                         raise
                 self._read_at = now()
             return self._keys
+
+    def _read(self, digest: str) -> Key | None:
+        with self._database.reading() as connection:
+            return next(_keys(connection, sa.select(tables.key).where(tables.key.c.hash == digest)), None)

@@ -13,7 +13,8 @@ from ace.integrations import UsageError
 from ace.skillbook import has_scheme
 from ace_server import audit, keys, releases, tables
 from ace_server.database import Database, now
-from ace_server.seal import Seal
+from ace_server.rotation import open_seal
+from ace_server.seal import KEYS_FILE, KEYS_VARIABLE, Seal
 from ace_server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def create_data_folder(folder: Path) -> None:
 
 
 def opened_seal(settings: ServerSettings, database: Database) -> Seal:
-    """Return the seal; the first process of a new service on SQLite makes its key.
+    """Return the seal. A new service makes its key in the data folder, unless it is on Postgres, which hosts share.
 
     Args:
         settings: The settings.
@@ -86,21 +87,13 @@ def opened_seal(settings: ServerSettings, database: Database) -> Seal:
     Raises:
         UsageError: The keys are missing.
     """
-    found = Seal.load(settings.data)
-    if found is not None:
-        return found
-    if settings.database is not None or _has_sealed_rows(database):
+    folder = settings.data if settings.database is None or (settings.data / KEYS_FILE).exists() else None
+    if folder is None and not os.environ.get(KEYS_VARIABLE):
         raise UsageError(
-            "the keys of encryption are missing: set ACE_SERVER_KEYS, or restore "
-            f"{str(settings.data / 'seal.keys')!r}; 'ace server seal new' prints a key for a new service"
+            f"there is no key to seal texts with: set {KEYS_VARIABLE} to the same key on all hosts; "
+            "'ace server seal new' prints a new one"
         )
-    return Seal.create(settings.data)
-
-
-def _has_sealed_rows(database: Database) -> bool:
-    with database.reading() as connection:
-        found = [connection.scalar(sa.select(table.c.id).limit(1)) for table in (tables.request, tables.feedback)]
-    return any(each is not None for each in found)
+    return open_seal(database, folder)
 
 
 def first_admin_key(settings: ServerSettings, database: Database) -> Path | None:
