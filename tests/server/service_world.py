@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from ace.providers import LiteLLMClient
 from ace_server import tables
 from ace_server.database import Database, Row, new_id, now
+from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
 
@@ -26,14 +27,7 @@ FAST = {
 """Settings with which a test does not wait."""
 
 
-class PlainSeal:
-    """Writes texts as they are."""
-
-    def seal(self, text: str) -> bytes:
-        return text.encode()
-
-    def open(self, sealed: bytes) -> str:
-        return sealed.decode()
+SEAL = Seal([new_key()])
 
 
 def service_on(database: Database, folder: Path, api_base: str, **settings: Any) -> Service:
@@ -50,7 +44,7 @@ def service_on(database: Database, folder: Path, api_base: str, **settings: Any)
         chosen["database"] = database.location
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k", max_retries=0)
     return Service(
-        settings=ServerSettings(**chosen), database=database, seal=PlainSeal(), client=client, model="openai/scripted"
+        settings=ServerSettings(**chosen), database=database, seal=SEAL, client=client, model="openai/scripted"
     )
 
 

@@ -9,6 +9,7 @@
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - the samples of an evaluation in files: `all_samples`;
+- descriptions of a history: `change_counts`, `described`, `place_of`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ace.cli.learning.sample_files import all_samples
     from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
+    from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.helpers import extract_cited_skill_ids
@@ -46,15 +48,18 @@ __all__ = [
     "SkillsChanged",
     "UsageError",
     "all_samples",
+    "change_counts",
     "check_is_path",
     "checked_arguments",
     "checked_class",
     "corrections_in",
     "counted",
+    "described",
     "extract_cited_skill_ids",
     "is_terminal",
     "note",
     "observing",
+    "place_of",
     "print_json",
     "print_table",
     "print_text",
@@ -79,15 +84,18 @@ __getattr__, __dir__ = lazy_exports(
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
         "all_samples": "cli.learning.sample_files",
+        "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",
         "checked_arguments": "arguments",
         "checked_class": "arguments",
         "corrections_in": "cases",
         "counted": "cli.console",
+        "described": "cli.skillbooks.history",
         "extract_cited_skill_ids": "roles.helpers",
         "is_terminal": "cli.console",
         "note": "cli.console",
         "observing": "protocols.observers",
+        "place_of": "cli.skillbooks.history",
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",

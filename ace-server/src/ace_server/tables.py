@@ -28,6 +28,7 @@ from sqlalchemy import (
 __all__ = [
     "METADATA",
     "audit",
+    "audit_head",
     "batch",
     "book",
     "deletion",
@@ -39,6 +40,7 @@ __all__ = [
     "request",
     "review",
     "schema_version",
+    "seal_key",
     "worker",
 ]
 
@@ -50,7 +52,7 @@ def _id() -> Column[str]:
 
 
 def _sealed(name: str, *, nullable: bool = True) -> Column[bytes]:
-    return Column(name, LargeBinary, nullable=nullable)
+    return Column(name, LargeBinary, nullable=nullable, info={"sealed": True})
 
 
 def _time(name: str = "at", *, nullable: bool = False) -> Column[float]:
@@ -154,8 +156,6 @@ feedback: Final = Table(
     _sealed("comment"),
     _sealed("trace"),  # the recorded trace, as JSON
     Column("idempotency_key", Text),
-    # The digest of what was sent: a key that is used again for something else is an error.
-    Column("digest", LargeBinary),
     Column("state", Text, nullable=False),  # new | held | batched | learned | failed | rejected | purged
     Column("batch", Text),
     Column("problem", Text),
@@ -282,6 +282,22 @@ audit: Final = Table(
     Column("hash", Text, nullable=False),
 )
 
+audit_head: Final = Table(
+    "audit_head",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # always 1
+    Column("first", BigInteger, nullable=False),  # the number of the oldest row that was not purged
+    Column("number", BigInteger, nullable=False),  # that of the newest row
+    Column("hash", Text, nullable=False),  # that of the newest row
+)
+
+seal_key: Final = Table(
+    "seal_key",
+    METADATA,
+    Column("id", Text, primary_key=True),  # the identifier of a key with which rows may be sealed
+    _time(),
+)
+
 deletion: Final = Table(
     "deletion",
     METADATA,
@@ -289,6 +305,7 @@ deletion: Final = Table(
     _time(),
     Column("subject", Text),  # NULL when it is done
     Column("by", Text, nullable=False),
+    Column("batches", Text, nullable=False, server_default=""),  # list: what learned from feedback of the subject
     _time("done_at", nullable=True),
     Column("failed", Boolean, nullable=False, server_default=false()),
 )
