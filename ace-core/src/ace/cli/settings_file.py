@@ -40,7 +40,6 @@ def entries_in(path: Path) -> Iterator[FileEntry]:
 
     Args:
         path: A file that ends in `.yaml` or `.yml`, or else one in TOML.
-        table: The name of the table. Any other table is one entry.
 
     Raises:
         UsageError: It is too large, or is not in this format. The message names the file and, if possible, the line.
@@ -65,7 +64,7 @@ def _text_of(path: Path) -> str:
         raise UsageError(f"{path}: the settings file is not UTF-8 (byte {error.start})") from error
 
 
-def _toml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
+def _toml_entries(path: Path, text: str) -> Iterator[FileEntry]:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -89,7 +88,7 @@ def _line_of(name: str, text: str, *, after: int = 1) -> int:
     return next((number for number, line in lines if number >= after and begins.match(line)), after)
 
 
-def _yaml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
+def _yaml_entries(path: Path, text: str) -> Iterator[FileEntry]:
     import yaml  # slow to import, and hardly any command reads such a file
 
     try:
