@@ -172,7 +172,7 @@ class InsightStep:
             is_joined = bool(sources) and not learning.trace_ids
             kept.append(learning.model_copy(update={"trace_ids": sources}) if is_joined else learning)
             has_sources = has_sources or is_joined
-        self.log.record([*found.ready, *found.pending])
+        self.log.record([*found.ready, *found.pending], is_durable=False)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
         ctx = ctx.replace(metadata={**ctx.metadata, _FOUND: found})
@@ -257,7 +257,7 @@ class InsightOutcomeStep:
         """
         found = found_insights(ctx)
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
-            self.log.record(_with_outcome(found.ready, found.earlier, outcome))
+            self.log.record(_with_outcome(found.ready, found.earlier, outcome), is_durable=False)
         if not self._is_complete:
             self._is_complete = True
             self.complete()

@@ -264,7 +264,11 @@ class Learn(LearningCommand):
             path = place.file.with_name("insights.jsonl")
             if settings.insights.exists():
                 shutil.copyfile(settings.insights, path)
-        options |= {"insights": InsightLog(path), "min_confidence": self.choice.min_confidence}
+        from ace.deduplication.detector import embedder_for
+        from ace.protocols.deduplication import DeduplicationConfig
+
+        log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
+        options |= {"insights": log, "min_confidence": self.choice.min_confidence}
         if place.keeps_history and not is_dry_run:
             options["artifacts"] = settings.artifacts
         return options
