@@ -15,8 +15,9 @@ import pytest
 from ace import ACEStepContext
 from ace_opik import OpikStep, connection, flush
 from ace_opik.connection import Connection, SpanRecord, TraceRecord, redacted
+from ace_opik.steps import extra_steps
 from tests.opik.receiver import Receiver
-from tests.opik.with_opik import close_connections
+from tests.opik.with_opik import close_connections, without_callbacks
 
 NOW = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
 TRACE = TraceRecord(
@@ -177,6 +178,21 @@ def test_the_variables_of_the_user_are_kept(shown: bool, receiver: Receiver, mon
     OpikStep()
     assert os.environ["OPIK_DEFAULT_FLUSH_TIMEOUT"] == "3"
     assert (logger.level == logging.CRITICAL) is not shown
+
+
+def test_other_clients_of_the_process_do_not_wait_indefinitely_at_its_end(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPIK_DEFAULT_FLUSH_TIMEOUT", raising=False)
+    OpikStep()
+    assert float(os.environ["OPIK_DEFAULT_FLUSH_TIMEOUT"]) < 5
+
+
+def test_there_is_no_step_if_opik_is_switched_off(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with without_callbacks():
+        assert len(extra_steps()) == 1
+        monkeypatch.setenv("OPIK_DISABLED", "true")
+        assert extra_steps() == [] and connection.connect() is None
 
 
 def test_redacted_values_keep_their_shape() -> None:

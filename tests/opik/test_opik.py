@@ -65,6 +65,7 @@ def context(**fields: Any) -> ACEStepContext:
 def test_a_sample_has_a_trace(receiver: Receiver) -> None:
     ctx = context(
         sample=Sample("Which carrier takes a vase?", context="It is of glass.", ground_truth="courier"),
+        trace={"question": "of the trace", "context": "of the trace"},
         agent_output=AgentOutput(reasoning="By [ship-00001].", final_answer="courier", skill_ids=["ship-00001"]),
         reflection=ReflectorOutput(
             reasoning="It was right.", correct_approach="The same.", key_insight="Glass goes by courier.", raw={"x": 1}
