@@ -143,6 +143,30 @@ def test_a_signal_before_the_run_begins_nothing(tmp_path: Path, many: Path, numb
     assert "Traceback" not in err
 
 
+SIGNAL_AT_THE_FIRST_THREAD = """
+import os, signal, sys, threading
+begin = threading.Thread.start
+def start(thread):
+    threading.Thread.start = begin
+    os.kill(os.getpid(), int(sys.argv[1]))
+    begin(thread)
+threading.Thread.start = start
+from ace.cli import main
+sys.exit(main(["--version"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_command_line_prepares_for_signals(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_AT_THE_FIRST_THREAD, str(int(number))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ace: interrupted\n")
+
+
 @pytest.mark.parametrize(
     "command",
     [
