@@ -110,7 +110,10 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         stop_watching = _watcher_started(frozenset(heeded))
         code = command()
         is_over = code != EXIT_CODE
-    except KeyboardInterrupt:  # so early or so late that the command could not say so
+    except BaseException as error:
+        # So early or so late that the command could not say so. An import that is interrupted may raise another error.
+        if not (is_ending or isinstance(error, KeyboardInterrupt)):
+            raise
         os.write(2, b"ace: interrupted\n")
         code = EXIT_CODE
     finally:
