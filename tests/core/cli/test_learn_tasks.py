@@ -150,3 +150,4 @@ def test_a_new_skillbook_starts_with_the_skills_of_the_block(
     (tmp_path / "skills.db").unlink()
     broken = here("learn", "--task", "bd-2", "--block", "AGENTS.md", *model, *EVERY)
     assert (broken.code, "AGENTS.md: the file has 1 begin and 0 end marks" in broken.err) == (2, True)
+    assert not (tmp_path / "skills.db").exists()

@@ -18,11 +18,19 @@ from ace.insights import Insight, InsightLog, InsightStatus, confidence_word
 
 __all__ = ["app", "insights"]
 
+_HELP_OF_SKILLS = """Show the skills of a skillbook. The same as ace skillbook show.
+
+For example:
+
+    ace get skills
+    ace get bullets --section "Build & Test Patterns"
+"""
+
 app = App(name="get", help="Print the skills, or the insights from attempts at tasks.", help_format="markdown")
 app.command(
     "ace.cli.commands.skillbook.show:command",
     name=["skills", "bullets"],
-    help="Show the skills of a skillbook, as `ace skillbook show` does.",
+    help=_HELP_OF_SKILLS,
     usage="Usage: ace get skills [OPTIONS] [IDS...]",
 )
 

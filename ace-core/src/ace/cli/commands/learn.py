@@ -22,7 +22,7 @@ from ace.cli.learning.watching import watch
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.intake import start_from_file
+from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match
 from ace.insights import InsightLog
@@ -105,6 +105,8 @@ def command(
     choice = loop.checked(path or [], settings, place, run, validation)
     if not path and not choice.is_loop:
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
+    if choice.block is not None and place.file is not None and not place.file.exists():
+        read_start(choice.block)  # a damaged block is reported before a skillbook is created
     has_score = choice.gates is None or "score" in choice.gates
     command = Learn(
         again=again,
