@@ -132,6 +132,43 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     assert redact(text) == text
 
 
+LIKELY = [
+    ("Ruf 030 1234567 an.", "030 1234567", "phone_number"),
+    ("Tomorrow: 0170-1234567.", "0170-1234567", "phone_number"),
+    ("appelez le 01.23.45.67.89", "01.23.45.67.89", "phone_number"),
+    ("(020) 7946 0958 is ours", "(020) 7946 0958", "phone_number"),
+    ("text 555.123.4567", "555.123.4567", "phone_number"),
+    ("text 1-800-555-0199 now", "1-800-555-0199", "phone_number"),
+    ("jane@example.com", "jane@example.com", "email_address"),
+    ("My password is hunter2.", "hunter2", "secret"),
+    ("PIN: 4711", "4711", "secret"),
+    ("Mein Passwort war Igel7!", "Igel7", "secret"),
+]
+UNLIKELY = [
+    "am 01.02.2026 10:30 Uhr, 01/02/2026, 01-02-2026 11",
+    "0.123456789, ISBN 0-306-40615-2, 08:30 to 09:45, 2026-01-02 10:11:12.123456, v01.2.3",
+    "The password is wrong. password: required. pin 1234, token2",
+    "icon@2x.png, git@github.com, 0000000000, 00:1A:2B:3C:4D:5E",
+]
+
+
+@pytest.mark.parametrize(("text", "part", "kind"), LIKELY)
+def test_what_may_be_sensitive_is_found_only_if_asked_for(text: str, part: str, kind: str) -> None:
+    assert find(text) == []
+    assert [(text[each.start : each.end], each.kind) for each in Redactor(thorough=True).find(text)] == [(part, kind)]
+    assert Redactor(thorough=True, allow=[kind]).find(text) == []
+
+
+@pytest.mark.parametrize("text", UNLIKELY)
+def test_text_that_only_resembles_it_is_left_alone_even_then(text: str) -> None:
+    assert Redactor(thorough=True).redact(text) == text
+
+
+@pytest.mark.parametrize(("text", "kind"), FOUND)
+def test_a_thorough_search_finds_the_same_class(text: str, kind: str) -> None:
+    assert kind in {found.kind for found in Redactor(thorough=True).find(text)}
+
+
 def recorded_texts() -> list[Path]:
     return sorted(path for path in (ROOT / "examples").rglob("*") if path.suffix in (".json", ".jsonl", ".md", ".txt"))
 
@@ -281,7 +318,7 @@ def test_findings_are_places_in_the_text_in_order_and_all_else_stays(text: str, 
 ENDLESS = (
     "x|x@|@x|x.|a.b|-eyJ|eyJaaaaaaaa.|1|1 |+1 |+1|AA11 |AA11|://a:|a:|_|%25|%|&amp;|&#|\\|\\u00|sk-|token: |"
     'A_=|PASSWORD=|login a password |-u a:|"auth":"a|'
-    "-----BEGIN A PRIVATE KEY-----|AKIA IOSF |Bearer |at dot |(at)|&|=|\uff20|A |a@b.c@"
+    "-----BEGIN A PRIVATE KEY-----|AKIA IOSF |Bearer |at dot |(at)|&|=|\uff20|A |a@b.c@|01 |01/|password is |pin: "
 )
 
 
@@ -290,7 +327,7 @@ def test_text_that_was_made_to_be_slow_is_not(piece: str) -> None:
     # In a process of its own: a pattern that goes back and forth over this for minutes lets no other thread run.
     code = (
         "import sys; from ace.redaction import Redactor; piece = sys.argv[1]; "
-        "Redactor(['s3cret-word', 'ok']).redact(piece * (300_000 // len(piece)) + ' !')"
+        "Redactor(['s3cret-word', 'ok'], thorough=True).redact(piece * (300_000 // len(piece)) + ' !')"
     )
     done = subprocess.run([sys.executable, "-c", code, piece], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

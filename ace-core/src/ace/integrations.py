@@ -7,7 +7,9 @@
 - checked arguments, and old names of them: `checked_arguments`, `checked_class`, `renamed`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
-  `warnings_shown`);
+  `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
+- the samples of an evaluation in files: `all_samples`;
+- descriptions of a history: `change_counts`, `described`, `place_of`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
 
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+    from ace.cli.learning.sample_files import all_samples
+    from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
+    from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.helpers import extract_cited_skill_ids
@@ -39,22 +44,28 @@ __all__ = [
     "WITH_FAILURES",
     "ModelCalled",
     "SampleEnded",
+    "SettingTable",
     "SkillsChanged",
     "UsageError",
+    "all_samples",
+    "change_counts",
     "check_is_path",
     "checked_arguments",
     "checked_class",
     "corrections_in",
     "counted",
+    "described",
     "extract_cited_skill_ids",
     "is_terminal",
     "note",
     "observing",
+    "place_of",
     "print_json",
     "print_table",
     "print_text",
     "renamed",
     "run_interruptibly",
+    "setting_tables",
     "warnings_shown",
     "within_seconds",
     "wrap_skillbook_for_external_agent",
@@ -68,23 +79,29 @@ __getattr__, __dir__ = lazy_exports(
         "ModelCalled": "protocols.observers",
         "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
+        "SettingTable": "cli.settings",
         "SkillsChanged": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
+        "all_samples": "cli.learning.sample_files",
+        "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",
         "checked_arguments": "arguments",
         "checked_class": "arguments",
         "corrections_in": "cases",
         "counted": "cli.console",
+        "described": "cli.skillbooks.history",
         "extract_cited_skill_ids": "roles.helpers",
         "is_terminal": "cli.console",
         "note": "cli.console",
         "observing": "protocols.observers",
+        "place_of": "cli.skillbooks.history",
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",
         "renamed": "arguments",
         "run_interruptibly": "cli.signals",
+        "setting_tables": "cli.settings",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",

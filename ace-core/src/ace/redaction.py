@@ -72,6 +72,9 @@ class Redactor:
         allow: The classes to leave alone; `personal_data` means all of `PERSONAL_DATA`. Other words are ignored,
             so that the list of a `LeakageGuard` fits.
         mark: Returns the mark for a finding; by default `[hidden: CLASS]`.
+        thorough: Also find what may be sensitive: national telephone numbers without a label, addresses in domains
+            that are reserved for examples, and shorter passwords after a label. More ordinary text is found as well,
+            so it suits where a mark is later replaced by the original, and not the learning from traces.
 
     Example:
         >>> redactor = Redactor({"pin": "tom&jerry 1"}, allow=["email_address"])
@@ -85,12 +88,14 @@ class Redactor:
         *,
         allow: Collection[str] = (),
         mark: Callable[[Finding], str] | None = None,
+        thorough: bool = False,
     ) -> None:
         named = secrets.items() if isinstance(secrets, Mapping) else (("a known secret", secret) for secret in secrets)
         self._known = _known_secrets(named)
         given = {allow} if isinstance(allow, str) else set(allow)
         self._allowed = frozenset(given | (PERSONAL_DATA if "personal_data" in given else set()))
         self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
+        self._thorough = thorough
 
     def find(self, text: str) -> list[Finding]:
         """Return the sensitive parts of a text, in order and without overlaps.
@@ -108,7 +113,8 @@ class Redactor:
             layers = range(len(decoded.texts))
             found = [decoded.in_original(each, layer) for layer in layers for each in self._known_in(decoded, layer)]
         if not self._allowed >= _ALL_CLASSES:
-            by_form = [each for each in _patterns_in(decoded.texts[-1]) if each.kind not in self._allowed]
+            every = _patterns_in(decoded.texts[-1], thorough=self._thorough)
+            by_form = [each for each in every if each.kind not in self._allowed]
             found += [decoded.in_original(each, len(decoded.texts) - 1) for each in by_form]
         return _without_overlaps(found) if found else found
 
@@ -518,6 +524,14 @@ _CODE: Final = re.compile(r"(?=.*[_.:/])[A-Za-z]+\d{0,2}(?:[_.:/-]+[A-Za-z]*\d{0
 """Words with a small number at their end, joined as code joins them: `get_token_v2`, `os.environ`, `nextToken2`."""
 
 _LABELLED: Final = "a password or key"
+_LIKELY_PASSWORD: Final = re.compile(
+    r"\b(?:password|passwort|passwd|passphrase|pass ?code|pwd)"
+    r"[\"'`)\]]{0,2}[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
+    r"((?=[^\s\"'`]{0,40}\d)(?=[^\s\"'`]{0,40}[^\W\d_])[^\s\"'`,;<>(){}\[\]|\\]{5,300})"
+    r"|\b(?:pin|pin code|cvc|cvv|security code)[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|[:=])[ \t]{0,3}(\d{3,8})(?!\w)",
+    re.IGNORECASE,
+)
+"""A password or number after a label; shorter than `_ASSIGNED` requires."""
 
 
 def _secrets_in(text: str, folded: str) -> Iterator[Finding]:
@@ -552,6 +566,14 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[Finding]:
             end = found.start(1) + len(value)
             if _looks_like_password(value) and text[end : end + 1] not in ("(", "["):
                 yield Finding(found.start(1), end, "secret", _LABELLED)
+
+
+def _likely_secrets_in(text: str) -> Iterator[Finding]:
+    for found in _LIKELY_PASSWORD.finditer(text):
+        value = (found[1] or found[2]).rstrip(".!?:")
+        if not _PLACEHOLDER.fullmatch(value) and not _is_code(value):
+            start = found.start(found.lastindex or 0)
+            yield Finding(start, start + len(value), "secret", _LABELLED)
 
 
 def _secrets_of_commands_in(text: str) -> Iterator[Finding]:
@@ -655,9 +677,11 @@ _AT_SIGNS: Final = ("@", "at)", "at]", "at}", "at )", "at ]", "at }")
 """Every match of `_EMAIL` or `_SPACED_EMAIL` holds one of these, in letters of any case."""
 _WRITTEN_DOT: Final = re.compile(r" ?[(\[{] ?(?:dot|\.) ?[)\]}] ?| dot ", re.IGNORECASE)
 _RESERVED_DOMAIN: Final = re.compile(
-    r"(?:^|\.)(?:example(?:\.(?:com|org|net|edu))?|invalid|test|localhost)$|^\d+x\.", re.IGNORECASE
+    r"(?:^|\.)(?:example(?:\.(?:com|org|net|edu))?|invalid|test|localhost)$", re.IGNORECASE
 )
-"""Domains that are reserved for examples; `icon@2x.png` is the name of a file."""
+"""Domains that are reserved for examples."""
+_SCALE_OF_IMAGE: Final = re.compile(r"\d+x\.")
+"""`icon@2x.png` is the name of a file."""
 _PHONE: Final = re.compile(
     r"(?<![\w.+/-])(?:\+[1-9](?:(?: \(|\) |\)[-/.]|[ ./()-])?\d){7,14}|\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}-\d{3}-\d{4})"
     r"(?!\w|[.,-]\d)"
@@ -667,6 +691,15 @@ _LABELLED_PHONE: Final = re.compile(
     r"(00?[1-9](?:[ /-]?\d){6,13})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
+_NATIONAL_PHONE: Final = re.compile(
+    r"(?<![\w.,:/+-])(?:"
+    r"\(?0\d{1,5}\)?(?:[ ./-]{0,2}\d){4,12}"
+    r"|(?:1[-. ])?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}"
+    r")(?!\w|[.,:-]?\d)"
+)
+"""A number without the code of its country: with a leading zero, or in the American form."""
+_NO_NATIONAL_PHONE: Final = re.compile(r"0?\d[-./](?:0?\d|1[0-2])[-./](?:19|20)\d\d.*|.*000000.*")
+"""A date, with what follows it, or a round number."""
 _PHONE_SIGNS: Final = ("tel", "phone", "mob", "cell", "fax", "handy")
 _NO_PHONE: Final = re.compile(
     r"\+?(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./].*|\+\d+\.\d+|\+\d{1,3}(?:\.\d{1,3}){3}|.*000000"
@@ -684,17 +717,21 @@ _EIGHT_DIGITS: Final = re.compile(r"(?:\D*+\d){8}")
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
 
 
-def _patterns_in(text: str) -> Iterator[Finding]:
+def _patterns_in(text: str, *, thorough: bool) -> Iterator[Finding]:
     """Find secrets and personal data by their form, in a decoded text."""
     folded = text.casefold()  # signs are searched for in this one: it is quicker than a pattern that ignores case
     yield from _secrets_in(text, folded)
     if _has_one_of(_AT_SIGNS, folded) or " dot " in folded:
-        yield from _emails_in(text)
+        yield from _emails_in(text, with_reserved=thorough)
+    if thorough:
+        yield from _likely_secrets_in(text)
     for found in _IBAN.finditer(text):
         if length := _length_of_iban(found[0]):
             yield Finding(found.start(), found.start() + length, "bank_account", "a bank account number")
     if _EIGHT_DIGITS.match(text):
         yield from _numbers_in(text, folded)
+        if thorough:  # after the other numbers: of two that begin together, the first one counts
+            yield from _national_phones_in(text)
 
 
 def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
@@ -711,13 +748,21 @@ def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
             yield Finding(*found.span(1), "phone_number", "a telephone number")
 
 
-def _emails_in(text: str) -> Iterator[Finding]:
+def _national_phones_in(text: str) -> Iterator[Finding]:
+    for found in _NATIONAL_PHONE.finditer(text):
+        digits = sum(sign.isdigit() for sign in found[0])
+        if 9 <= digits <= 14 and not _NO_NATIONAL_PHONE.fullmatch(found[0]):
+            yield Finding(*found.span(), "phone_number", "a telephone number")
+
+
+def _emails_in(text: str, *, with_reserved: bool) -> Iterator[Finding]:
     in_addresses = {found.end(1) for found in _PASSWORD_IN_ADDRESS.finditer(text)}  # of the servers, where the @ is
     for pattern in (_EMAIL, _SPACED_EMAIL, _SPOKEN_EMAIL):
         for found in pattern.finditer(text):
             domain = _WRITTEN_DOT.sub(".", found[2])
             is_server = found.start(1) in in_addresses or found[0].startswith("git@")
-            if not is_server and not _RESERVED_DOMAIN.search(domain):
+            is_reserved = not with_reserved and _RESERVED_DOMAIN.search(domain)
+            if not (is_server or is_reserved or _SCALE_OF_IMAGE.match(domain)):
                 yield Finding(*found.span(), "email_address", "an e-mail address")
 
 

@@ -26,12 +26,14 @@ __all__ = [
     "FIELDS",
     "PluginSetting",
     "SettingField",
+    "SettingTable",
     "SettingValue",
     "Settings",
     "clock_from_environment",
     "load_settings",
     "plugin_setting",
     "project_file",
+    "setting_tables",
     "shown_setting",
     "user_file",
 ]
@@ -368,6 +370,48 @@ def _check_is_of_plugin(path: Path, line: int, table: str, known: Mapping[str, o
         )
 
 
+class SettingTable(NamedTuple):
+    """The table of a plugin in one settings file."""
+
+    path: Path
+    values: Mapping[str, object]
+    lines: Mapping[str, int]
+    """The line of each value."""
+    is_project: bool
+    """Whether the file is that of a project, which may come from a stranger."""
+
+
+def setting_tables(
+    name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Sequence[SettingTable]:
+    """Return what the settings files contain for a plugin, in a table of its name; later files override earlier ones.
+
+    Args:
+        name: The name of the plugin.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "ace.toml").write_text("[acme]\\ndepth = 2\\n", encoding="utf-8")
+        ...     [table.values for table in setting_tables("acme", environ={"HOME": folder}, folder=Path(folder))]
+        [{'depth': 2}]
+    """
+    variables = os.environ if environ is None else environ
+    user, project = user_file(variables), project_file(Path.cwd() if folder is None else folder)
+    files = [(user, False)] * user.is_file() + ([] if project is None else [(project, True)])
+    tables = []
+    for path, is_project in files:
+        entries = [each for each in entries_in(path) if each.table == name]
+        values = {each.name: each.value for each in entries}
+        tables.append(SettingTable(path, values, {each.name: each.line for each in entries}, is_project))
+    return [table for table in tables if table.values]
+
+
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
     from ace.arguments import closest_name  # only needed for an error
 
@@ -571,18 +615,12 @@ def plugin_setting(
     variable = f"ACE_{plugin}_{name}".upper()
     if variables.get(variable, "").strip():
         return PluginSetting(variables[variable], f"variable {variable}")
-    project = project_file(Path.cwd() if folder is None else folder)
-    for path in (project, user_file(variables)):
-        if path is None or not path.is_file():
-            continue
-        for entry in entries_in(path):
-            if (entry.table, entry.name) == (plugin, name):
-                if not isinstance(entry.value, str) or not entry.value.strip():
-                    raise UsageError(
-                        f"{path}, line {entry.line}: the setting {name!r} in [{plugin}] must be a text, "
-                        f"got {_short(entry.value)}"
-                    )
-                return PluginSetting(entry.value, f"{path}, line {entry.line}")
+    for table in reversed(setting_tables(plugin, environ=variables, folder=folder)):
+        if name in table.values:
+            value, origin = table.values[name], f"{table.path}, line {table.lines[name]}"
+            if not isinstance(value, str) or not value.strip():
+                raise UsageError(f"{origin}: the setting {name!r} in [{plugin}] must be a text, got {_short(value)}")
+            return PluginSetting(value, origin)
     return None
 
 

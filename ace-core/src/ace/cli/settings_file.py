@@ -47,7 +47,8 @@ def entries_in(path: Path) -> Iterator[FileEntry]:
     """
     text = _text_of(path)
     try:
-        yield from _yaml_entries(path, text) if path.suffix.lower() in (".yaml", ".yml") else _toml_entries(path, text)
+        is_yaml = path.suffix.lower() in (".yaml", ".yml")
+        yield from _yaml_entries(path, text) if is_yaml else _toml_entries(path, text)
     except RecursionError as error:
         raise UsageError(f"{path}: the settings file is nested too deeply; it takes lines of name = value") from error
 

@@ -240,7 +240,7 @@ class RunPlan:
             target: The skillbook.
             report: The report.
             further: What the command adds to it.
-            stopped_by: What stopped the run; empty if nothing did.
+            stopped_by: Why the run was stopped; empty if it was not.
         """
         title = self._title(target, stopped_by)
         print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)

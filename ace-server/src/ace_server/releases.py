@@ -1,0 +1,87 @@
+"""Releases: versions of a book that are answered with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+from ace_server import tables
+from ace_server.database import new_id, now
+
+__all__ = ["UnknownReleaseError", "add_release", "publish"]
+
+_RELEASE: Final = tables.release
+
+
+class UnknownReleaseError(LookupError):
+    """There is no release with this id."""
+
+
+def add_release(
+    connection: sa.Connection,
+    book: str,
+    version: int,
+    *,
+    by: str,
+    reason: str | None = None,
+    score: float | None = None,
+    batch: str | None = None,
+) -> str:
+    """Add a candidate, and return its id: that of the release of this version, if there is one.
+
+    Args:
+        connection: A transaction that writes.
+        book: The name of the book.
+        version: The version of its skillbook.
+        by: The id of the key, or `worker`.
+        reason: Why, for people.
+        score: The held-out score, from 0 to 1.
+        batch: The batch that ended with this version.
+    """
+    known: str | None = connection.scalar(
+        sa.select(_RELEASE.c.id).where(_RELEASE.c.book == book, _RELEASE.c.version == version)
+    )
+    if known is not None:
+        return known
+    release = new_id("rel")
+    values = {"book": book, "version": version, "by": by, "reason": reason, "score": score, "batch": batch}
+    connection.execute(sa.insert(_RELEASE).values(id=release, at=now(), state="candidate", **values))
+    return release
+
+
+def publish(connection: sa.Connection, release: str, *, by: str, reason: str | None = None) -> bool:
+    """Publish a release, also one that was published before. The one that is published now is retired.
+
+    Args:
+        connection: A transaction that writes.
+        release: The id of the release.
+        by: The id of the key, or `worker`.
+        reason: Why, for people.
+
+    Returns:
+        Whether it was not published already.
+
+    Raises:
+        UnknownReleaseError: There is no such release.
+    """
+    found = connection.execute(sa.select(_RELEASE.c.book).where(_RELEASE.c.id == release)).first()
+    if found is None:
+        raise UnknownReleaseError(f"there is no release {release!r}")
+    # Locks the row of the book on Postgres, where two may publish at once; SQLite has one writer.
+    connection.execute(sa.select(tables.book.c.name).where(tables.book.c.name == found.book).with_for_update())
+    state = connection.scalar(sa.select(_RELEASE.c.state).where(_RELEASE.c.id == release))
+    if state == "published":
+        return False
+    connection.execute(
+        sa.update(_RELEASE)
+        .where(_RELEASE.c.book == found.book, _RELEASE.c.state == "published")
+        .values(state="retired")
+    )
+    changes: dict[str, object] = {"state": "published", "published_at": now(), "published_by": by}
+    connection.execute(
+        sa.update(_RELEASE)
+        .where(_RELEASE.c.id == release)
+        .values(changes | ({} if reason is None else {"reason": reason}))
+    )
+    return True

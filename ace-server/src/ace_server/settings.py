@@ -1,0 +1,258 @@
+"""The settings of the service: defaults < user file < project file < environment < options of the command.
+
+The files are those of `ace`, in which the service has the table `[server]`; the variables begin with `ACE_SERVER_`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from ace.integrations import UsageError, setting_tables
+from ace.skillbook import has_scheme, shown_location
+
+__all__ = ["LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
+
+Learning = Literal["off", "feedback", "heuristic", "reviewed"]
+Publish = Literal["gate", "review", "always"]
+LEARNING: Final[tuple[str, ...]] = get_args(Learning)
+PUBLISH: Final[tuple[str, ...]] = get_args(Publish)
+
+_TABLE: Final = "server"
+_PREFIX: Final = "ACE_SERVER_"
+_NOT_IN_PROJECTS: Final = {
+    "database": "the texts of users would be stored there",
+    "behind_proxy": "requests would be trusted",
+    "user_header": "requests would be trusted",
+}
+"""What a cloned project could use to get the texts of users, or to make itself one of them."""
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_LARGEST: Final = 1e9
+
+
+def _least(least: float) -> Any:
+    return {"least": least}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """The settings of the service. Times are in seconds.
+
+    Example:
+        >>> ServerSettings(batch_size=5).batch_age
+        3600.0
+        >>> ServerSettings(batch_size=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: batch_size must be a whole number of at least 1, got 0
+    """
+
+    data: Path = Path("ace-server")
+    """The data folder."""
+    database: str | None = field(default=None, repr=False)
+    """`postgresql://...`; None is the file `server.db` in the data folder."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = field(default=8765, metadata=_least(0))
+    """The port; 0 takes a free one."""
+    hosts: tuple[str, ...] = ()
+    """The names by which browsers may call the page; loopback is always allowed."""
+    behind_proxy: bool = False
+    """Whether a proxy in front terminates TLS and sets `X-Forwarded-For` and `X-Forwarded-Proto`."""
+    user_header: str | None = None
+    """The header in which the proxy names the user, for the audit log."""
+
+    sync_seconds: float = field(default=60.0, metadata=_least(0.05))
+    """How often the newest published releases are looked for."""
+    max_concurrent: int = field(default=32, metadata=_least(1))
+    """How many answers are generated at once in a process."""
+    queue_seconds: float = field(default=2.0, metadata=_least(0))
+    """How long a request waits for one of them, before it is answered with 503."""
+    answer_seconds: float = field(default=30.0, metadata=_least(0.05))
+    """How long a request may take, before it is answered with 504."""
+    skills: int = field(default=20, metadata=_least(1))
+    """How many skills are put into a prompt."""
+    in_flight: int = field(default=8, metadata=_least(1))
+    """How many requests of one key may be in flight in a process."""
+    max_body_kb: int = field(default=256, metadata=_least(1))
+    """The largest body of a request, in kilobytes."""
+    max_trace_mb: int = field(default=16, metadata=_least(1))
+    """The largest recorded trace, in megabytes."""
+    feedback_wait: float = field(default=5.0, metadata=_least(0))
+    """How long feedback waits for the request that it is about."""
+
+    learning: Learning = "feedback"
+    """What books learn from, unless they say otherwise."""
+    publish: Publish | None = None
+    """Who publishes what a book has learned; None is the gate if it has validation samples, else a person."""
+    batch_size: int = field(default=20, metadata=_least(1))
+    """How many new feedbacks make a batch."""
+    batch_age: float = field(default=3600.0, metadata=_least(0))
+    """How old the oldest new feedback is when it makes a batch."""
+    schedule_seconds: float = field(default=10.0, metadata=_least(0.05))
+    """How often the service looks for batches to make."""
+    reflections_per_call: int = field(default=8, metadata=_least(1))
+    """How many reflections one request to the skill manager may be about."""
+    reflect_workers: int = field(default=4, metadata=_least(1))
+    """How many traces of a batch are reflected on at once."""
+    concurrency: int = field(default=1, metadata=_least(1))
+    """How many batches a worker learns from at once."""
+    attempts: int = field(default=3, metadata=_least(1))
+    """How often a batch is tried."""
+    retry_seconds: float = field(default=30.0, metadata=_least(0.01))
+    """The time before the second attempt at a batch; it doubles with each further one."""
+    heartbeat_seconds: float = field(default=10.0, metadata=_least(0.05))
+    """How often a worker says that it is alive."""
+    silent_seconds: float = field(default=60.0, metadata=_least(0.1))
+    """How long a worker is silent before others resume its batches."""
+    review_share: float = field(default=0.05, metadata=_least(0))
+    """The largest share of requests that are listed for review because they are uncertain."""
+
+    anonymise: bool = True
+    """Whether personal data is replaced before a model gets it, unless a book says otherwise."""
+    keep_requests: float = field(default=30.0, metadata=_least(0))
+    """How many days requests are kept."""
+    keep_feedback: float = field(default=90.0, metadata=_least(0))
+    """How many days feedback is kept."""
+    keep_reviews: float = field(default=90.0, metadata=_least(0))
+    """How many days the texts of reviews are kept."""
+    keep_audit: float = field(default=365.0, metadata=_least(0))
+    """How many days the audit log is kept."""
+    keep_workflows: float = field(default=30.0, metadata=_least(0))
+    """How many days DBOS keeps finished workflows."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.metadata and not (each.metadata["least"] <= value <= _LARGEST):
+                kind = "a whole number" if each.type == "int" else "a number"
+                raise ValueError(f"{each.name} must be {kind} of at least {each.metadata['least']:g}, got {value:g}")
+        _check_choice("learning", self.learning, LEARNING)
+        if self.publish is not None:
+            _check_choice("publish", self.publish, PUBLISH)
+        if self.database is not None and not self.database.startswith(("postgresql://", "postgres://")):
+            raise ValueError(f"database must be postgresql://..., got {shown_location(self.database)!r}")
+
+    @property
+    def database_location(self) -> str | Path:
+        """The location of the service's database."""
+        return self.database if self.database is not None else self.data / "server.db"
+
+    def book_location(self, name: str) -> str:
+        """Return where a book is, unless it says otherwise.
+
+        Args:
+            name: The name of the book.
+
+        Example:
+            >>> ServerSettings().book_location("support")
+            'ace-server/books/support.db'
+            >>> ServerSettings(database="postgresql://db/ace?sslmode=require").book_location("support")
+            'postgresql://db/ace?sslmode=require&book=support'
+        """
+        if self.database is None:
+            return str(self.data / "books" / f"{name}.db")
+        kept = [each for each in self.database.partition("?")[2].split("&") if each and not each.startswith("schema=")]
+        return f"{self.database.partition('?')[0]}?{'&'.join([*kept, f'book={name}'])}"
+
+
+def load_settings(
+    options: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> ServerSettings:
+    """Merge the settings: defaults < user file < project file < environment < options.
+
+    Args:
+        options: The options of the command by the names of the settings; None where one was not given.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A source holds an unknown name or an unusable value. The text names the source.
+
+    Example:
+        >>> load_settings({"port": 0}, environ={"ACE_SERVER_BATCH_SIZE": "5"}, folder=Path("/")).batch_size
+        5
+    """
+    variables = os.environ if environ is None else environ
+    found: dict[str, Any] = {}
+    for source in setting_tables(_TABLE, environ=variables, folder=folder):
+        for name, value in source.values.items():
+            found[name] = _from_file(source.path, name, value, is_project=source.is_project)
+    for each in fields(ServerSettings):
+        text = variables.get(f"{_PREFIX}{each.name.upper()}", "")
+        if text:
+            found[each.name] = _parsed(f"the variable {_PREFIX}{each.name.upper()}", each.name, text)
+    found |= {name: value for name, value in (options or {}).items() if value is not None}
+    try:
+        return ServerSettings(**found)
+    except ValueError as error:
+        raise UsageError(f"the setting {error}") from error
+
+
+def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> object:
+    where = f"{path}: {name!r} in [{_TABLE}]"
+    if name == "keys":
+        raise UsageError(f"{where}: keys of encryption do not belong in a file; use the variable {_PREFIX}KEYS")
+    if name not in _KINDS:
+        raise UsageError(f"{path}: no such setting in [{_TABLE}]: {name!r}; there are {', '.join(_KINDS)}")
+    if is_project and name in _NOT_IN_PROJECTS:
+        raise UsageError(
+            f"{where}: not in the file of a project, since {_NOT_IN_PROJECTS[name]}; put it into your own settings "
+            f"file ('ace config' shows where it is) or the variable {_PREFIX}{name.upper()}"
+        )
+    checked = _checked(where, name, value)
+    if name == "data" and isinstance(checked, Path) and not has_scheme(str(checked)):
+        return path.parent / checked.expanduser()
+    return checked
+
+
+_KINDS: Final[Mapping[str, str]] = {each.name: str(each.type).partition(" | ")[0] for each in fields(ServerSettings)}
+
+
+def _checked(where: str, name: str, value: object) -> object:
+    kind = _KINDS[name]
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    if kind in ("int", "float") and isinstance(value, int | float) and not isinstance(value, bool):
+        if kind == "int" and not isinstance(value, int):
+            raise UsageError(f"{where} must be a whole number, got {value!r}")
+        return value
+    if kind.startswith("tuple") and isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    if kind == "Path" and isinstance(value, str):
+        return Path(value)
+    if kind in ("str", "Learning", "Publish") and isinstance(value, str):
+        return value
+    raise UsageError(f"{where} must be {_wanted(kind)}, got {str(value)[:80]!r}")
+
+
+def _parsed(where: str, name: str, text: str) -> object:
+    kind = _KINDS[name]
+    if kind == "bool":
+        return _checked(where, name, _BOOLEANS.get(text.strip().lower(), text))
+    if kind.startswith("tuple"):
+        return tuple(each.strip() for each in text.split(",") if each.strip())
+    if kind in ("int", "float"):
+        try:
+            return int(text) if kind == "int" else float(text)
+        except ValueError:
+            raise UsageError(f"{where} must be {_wanted(kind)}, got {text[:80]!r}") from None
+    return _checked(where, name, text)
+
+
+def _wanted(kind: str) -> str:
+    if kind.startswith("tuple"):
+        return "a list of texts"
+    return {"bool": "true or false", "int": "a whole number", "float": "a number"}.get(kind, "a text")
+
+
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

@@ -1,0 +1,44 @@
+"""Databases of the service for the tests, on SQLite and on Postgres."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from ace_server.database import Database
+from tests.support.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a Postgres database."""
+    given = os.environ.get("ACE_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    with PostgresServer() as server:
+        yield server.address
+
+
+@pytest.fixture
+def postgres_database(postgres: str) -> Iterator[str]:
+    """The location of a database of the service that does not exist yet."""
+    schema = f"ace_test_{uuid.uuid4().hex[:12]}"
+    yield f"{postgres}{'&' if '?' in postgres else '?'}schema={schema}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}", "{schema}_books" CASCADE')
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A migrated database of the service."""
+    is_sqlite = request.param == "sqlite"
+    found = Database(tmp_path / "server.db" if is_sqlite else request.getfixturevalue("postgres_database"))
+    found.migrate()
+    yield found
+    found.close()
