@@ -189,8 +189,9 @@ class CaseGate:
         nearest: dict[str, None] = dict(affected)
         for operation in operations:
             if operation.type in ("ADD", "UPDATE") and operation.content and with_cases:
-                best = self._ranker.best(operation.content, with_cases, _SIMILAR)
-                nearest |= dict.fromkeys(skill.id for skill in best)
+                scores = zip(self._ranker(operation.content, with_cases), with_cases, strict=True)
+                similar = sorted(((score, skill.id) for score, skill in scores if score > 0), reverse=True)
+                nearest |= dict.fromkeys(id for _, id in similar[:_SIMILAR])
         found: dict[str, tuple[SkillCase, bool]] = {}
         for skill in (*skills, *after):
             if skill.id in nearest:
@@ -206,7 +207,8 @@ def _decided(counts: _Counts, asked: int) -> tuple[bool, str]:
         return False, f"{_cases_that(counts.failing, 'failed still fail')}"
     if counts.fixed:
         return True, f"{_cases_that(counts.fixed, 'failed pass', third='passes')}"
-    return True, f"all of {asked} cases pass as before" if asked > 1 else "its case passes as before"
+    passed = f"{int(counts.after['passed'])} of {asked}"
+    return True, f"{passed} case passes, as before" if asked == 1 else f"{passed} cases pass, as before"
 
 
 def _cases_that(number: int, what: str, *, third: str = "fails") -> str:

@@ -362,6 +362,16 @@ class Skillbook:
                 "tags": {"helpful": helpful, "harmful": harmful, "neutral": neutral},
             }
 
+    def judged_count(self) -> int:
+        """Return how many active skills were judged helpful or harmful at least once.
+
+        Example:
+            >>> Skillbook().judged_count()
+            0
+        """
+        with self._lock:
+            return self._state.judged_count()
+
     @checked_arguments()
     def as_prompt(
         self,

@@ -25,8 +25,9 @@ _LONGEST_LINE: Final = 16_000_000
 _MOST_PROBLEMS: Final = 1000
 _LONGEST_PAUSE: Final = 0.1
 """The time after which a cancelled `follow` ends at the latest, in seconds."""
-_TAIL: Final = 256
-"""How many bytes before the position of `follow` are compared, to notice that the log was rewritten."""
+_TAIL: Final = 65_536
+"""How many bytes of the last line are compared, to notice that the log was rewritten. The lines of several attempts may
+have the same length and the same end."""
 
 
 class LoggedTrace(NamedTuple):
@@ -169,6 +170,8 @@ class TraceLog:
     ) -> Iterator[list[LoggedTrace]]:
         """Like `follow`, but yield together what the log contains at one time, for a program that processes it so.
 
+        A batch is empty if the log contained only lines that are not traces, which `problems` lists.
+
         Args:
             tasks: Only yield the traces of these tasks; of all tasks if it is empty.
             interval: The time between two looks at the log, in seconds.
@@ -197,6 +200,7 @@ class TraceLog:
                     followed = _FollowedFile.opened(self.path)
                 if followed is not None:
                     batch: list[LoggedTrace] = []
+                    known_problems = self.problem_count
                     for line, number in followed.new_lines():
                         if token.is_cancelled:
                             return
@@ -206,7 +210,7 @@ class TraceLog:
                         if len(batch) == most:
                             yield batch
                             batch = []
-                    if batch:
+                    if batch or self.problem_count > known_problems:
                         yield batch
                     if followed.is_replaced(self.path):
                         followed.close()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, final
 from ace.calls.secrets import redact
 from ace.cli.console import counted, print_text, visible
 from ace.cli.skillbooks.history import place_of
-from ace.evaluation.counters import counter_metrics
 from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import (
     ArtifactWritten,
@@ -137,7 +136,8 @@ class LoopJournal:
         return earlier[-1].net_after if earlier else self._first_net
 
     def _net(self) -> int:
-        return 0 if self._book is None else counter_metrics(self._book).net
+        tags = {} if self._book is None else self._book.stats()["tags"]
+        return tags["helpful"] - tags["harmful"] if isinstance(tags, dict) and tags else 0
 
     def _lines(self, trace: _Trace, event: SampleEnded) -> list[str]:
         """Return what is printed about a trace."""
