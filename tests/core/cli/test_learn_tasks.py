@@ -128,3 +128,26 @@ def test_without_the_gate_a_json_skillbook_learns_from_tasks(
 ) -> None:
     done = here("learn", "--task", "bd-2", "--gate", "none", "--skillbook", "s.json", *model, *EVERY)
     assert (done.code, (tmp_path / "s.json").exists()) == (0, True), done.err
+
+
+def test_a_new_skillbook_starts_with_the_skills_of_the_block(
+    here: Run, tmp_path: Path, model: list[str], log: TraceLog
+) -> None:
+    agents = tmp_path / "AGENTS.md"
+    agents.write_text(
+        "# Rules\n\n- Be kind.\n\n[Bullet #old-1, helpful:2, harmful:0] Check the units.\n", encoding="utf-8"
+    )
+    done = here("learn", "--task", "bd-1", "--block", "AGENTS.md", *model, *EVERY)
+    assert done.code == 0, done.err
+    assert "ace: the skillbook starts with 1 skill of AGENTS.md\n" in done.err
+    assert texts(tmp_path) == ["Check the units.", "Remember LESSON one.", "Remember LESSON three."]
+    block = agents.read_text(encoding="utf-8").partition("<!-- ace:skills begin")[2]
+    assert "[old-1] Check the units. (helpful 2, harmful 0)" in block and "LESSON three" in block
+    (tmp_path / "skills.db").unlink()
+    here("learn", "--task", "bd-2", "--block", "AGENTS.md", *model, *EVERY)
+    assert len(texts(tmp_path)) == 4
+    agents.write_text("<!-- ace:skills begin -->\n", encoding="utf-8")
+    (tmp_path / "skills.db").unlink()
+    broken = here("learn", "--task", "bd-2", "--block", "AGENTS.md", *model, *EVERY)
+    assert (broken.code, "AGENTS.md: the file has 1 begin and 0 end marks" in broken.err) == (2, True)
+    assert not (tmp_path / "skills.db").exists()

@@ -53,16 +53,20 @@ def running_watcher(log: str | Path, skillbook: str) -> int | None:
         log: The file of the log.
         skillbook: The location of the skillbook.
     """
-    path = _lock_of(log, skillbook)
-    if not path.exists():
+    try:
+        import fcntl
+    except ImportError:  # nothing is locked then
         return None
-    with passing_lock(path) as is_free:
-        if is_free:
-            return None
-        try:
-            return int(path.read_text(encoding="ascii"))
-        except (FileNotFoundError, ValueError):  # it has just ended, or just begun
-            return None
+    try:
+        with _lock_of(log, skillbook).open("rb") as file:
+            try:
+                # Shared and released at once: this only reads, also where the lock of a killed process is left.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read())
+    except (FileNotFoundError, ValueError):  # there is none, or it has just ended, or just begun
+        pass
+    return None
 
 
 def _lock_of(log: str | Path, skillbook: str) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ace.cli.errors import UsageError
-from ace.cli.skillbooks.intake import read_start
+from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.managed_block import write_managed_block
 from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
@@ -284,3 +284,21 @@ def test_a_file_that_a_book_cannot_start_from_is_named(folder: Path, data: bytes
     with pytest.raises(UsageError, match=said) as caught:
         read_start(folder / "AGENTS.md")
     assert "AGENTS.md" in str(caught.value)
+
+
+def test_only_a_book_without_any_version_starts_from_a_file(folder: Path, store: Path) -> None:
+    path = folder / "AGENTS.md"
+    path.write_text(AGENTS, encoding="utf-8")
+    with Skillbook.open(folder / "new.db") as book:
+        assert start_from_file(book, folder / "none.md") == 0
+        assert start_from_file(book, path) == 2
+        assert start_from_file(book, path) == 0
+        assert book.version == 1
+        assert book.history()[0].author == "start from AGENTS.md"
+        book.remove_skill("ts-001")
+        book.remove_skill("ts-002")
+        assert start_from_file(book, path) == 0
+    with Skillbook.open(store) as book:
+        before = book.dumps()
+        assert start_from_file(book, path) == 0
+        assert book.dumps() == before

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
-from ace.cli.console import note
+from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, TaskChoice, event_files
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
@@ -22,6 +22,7 @@ from ace.cli.learning.watching import watch
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
+from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match
 from ace.insights import InsightLog
@@ -104,6 +105,8 @@ def command(
     choice = loop.checked(path or [], settings, place, run, validation)
     if not path and not choice.is_loop:
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
+    if choice.block is not None and place.file is not None and not place.file.exists():
+        read_start(choice.block)  # a damaged block is reported before a skillbook is created
     has_score = choice.gates is None or "score" in choice.gates
     command = Learn(
         again=again,
@@ -241,6 +244,8 @@ class Learn(LearningCommand):
         self.agent = agent = agent_for(client, templates.agent)
         book = options["skillbook"]
         assert book is not None
+        if self.choice.block is not None and (started := start_from_file(book, self.choice.block)):
+            note(f"ace: the skillbook starts with {counted(started, 'skill')} of {self.choice.block}")
         options = {**options, "proof_agent": agent, "gate": self._gate(agent, book)}
         runner = TraceAnalyser.from_roles(
             reflector=reflector, skill_manager=skill_manager_for(client, templates.skill_manager), **options

@@ -59,7 +59,8 @@ class LoopFlags:
     [default: none; with --task, --mode or --watch: cases, or counters if the skillbook has no cases; score with
     --validate]"""
     block: Path | None = None
-    """Write the skills into a managed block of this text file, such as AGENTS.md, after each trace.
+    """Write the skills into a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
+    starts with the skills in it, in the block or as lines [Bullet #ID, helpful:N, harmful:M] text.
     [env: ACE_BLOCK]"""
     use_legacy: Annotated[bool, Flag] = False
     """The same as --min-confidence 0 --gate none: learn from every insight, without a gate."""

@@ -31,6 +31,7 @@ __all__ = [
     "read_source_books",
     "read_start",
     "report_as_json",
+    "start_from_file",
     "take_new",
     "taken_ids",
 ]
@@ -252,6 +253,28 @@ def read_start(path: Path) -> Skillbook | None:
         raise UsageError(f"{path}: {error}") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
+
+
+def start_from_file(target: Skillbook, path: Path) -> int:
+    """Add the skills of a file such as AGENTS.md to a skillbook without any version and skill; see `read_start`.
+
+    Args:
+        target: The skillbook. If it has a version or a skill, the file is not read.
+        path: The file, which may not exist.
+
+    Returns:
+        The number of skills that were added, as one version.
+
+    Raises:
+        UsageError: The file cannot be read, or its block is damaged.
+    """
+    if target.version or target.skills(include_invalid=True):
+        return 0
+    source = read_start(path)
+    if source is None:
+        return 0
+    with target.deferred_commits(author=f"start from {path.name}"):
+        return len(target.import_skills(source))
 
 
 def _without_head(text: str) -> str:
