@@ -30,7 +30,7 @@ from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.gate import VERDICT
 from ace.steps.insights import found_insights
-from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
+from ace.steps.outcomes import outcome_of_commit
 
 if TYPE_CHECKING:
     from ace.protocols.gate import GateVerdict
@@ -205,7 +205,8 @@ class ArtifactStep:
         key = ctx.metadata.get("sample_key")
         draft = self.directory / _draft_name(key) if isinstance(key, SampleKey) else None
         if draft is not None and draft.is_dir():
-            written = self._finish(draft, outcome_of_sample(self.skillbook, ctx))
+            version = _committed_version(draft, self.skillbook)
+            written = self._finish(draft, None if version is None else outcome_of_commit(self.skillbook, version))
             if written is not None and is_observed():
                 trace_id = str(ctx.metadata.get("trace_id", ""))
                 emit(ArtifactWritten(run_of(ctx), trace_id, written.version, str(written.folder)))

@@ -18,6 +18,7 @@ from ace.protocols.observers import InsightsFound, emit, is_observed
 from ace.retrieval import words
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
+from ace.steps.apply import INSIGHTS
 from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 from ace.steps.trace_cases import is_known
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FoundInsights", "InsightOutcomeStep", "InsightStep", "found_insights", "has_only_pending_insights"]
 
-_FOUND: Final = "insights"
 _SUBMITTED: Final = "being learned"
 """The reason of an insight between the request for an update and its outcome."""
 _ERROR_LINE: Final = re.compile(
@@ -73,7 +73,7 @@ def found_insights(ctx: ACEStepContext) -> FoundInsights | None:
     Args:
         ctx: The context of the sample.
     """
-    found: FoundInsights | None = ctx.metadata.get(_FOUND)
+    found: FoundInsights | None = ctx.metadata.get(INSIGHTS)
     return found
 
 
@@ -177,7 +177,7 @@ class InsightStep:
         self.log.record([*found.ready, *found.pending], is_durable=False)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
-        ctx = ctx.replace(metadata={**ctx.metadata, _FOUND: found})
+        ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
         if not found.pending:
             return ctx  # the same reflection, for which a proposal may have been prefetched
         return ctx.replace(reflection=_reduced(reflection, kept))
@@ -338,9 +338,10 @@ def _possible_names(sample: str) -> Iterator[tuple[str, str]]:
 
 
 def _committed_samples(skillbook: Skillbook) -> Iterator[tuple[SampleKey, int]]:
+    """Yield the samples of all runs that were committed, and their versions."""
     store = skillbook.store
     assert store is not None
-    for run in store.progress(""):
+    for run in store.progress(""):  # the run whose samples are the names of all runs
         for row in store.progress(run.key.sample):
             if row.version is not None:
                 yield row.key, row.version

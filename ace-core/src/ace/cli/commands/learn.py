@@ -26,6 +26,7 @@ from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match
 from ace.insights import InsightLog
+from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
 from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep, PruneStep
@@ -250,12 +251,7 @@ class Learn(LearningCommand):
         runner = TraceAnalyser.from_roles(
             reflector=reflector, skill_manager=skill_manager_for(client, templates.skill_manager), **options
         )
-        for step in runner.pipeline.steps:
-            # An earlier process may have been killed before it had written everything.
-            if isinstance(step, ArtifactStep | InsightOutcomeStep):
-                step.complete()
-            elif isinstance(step, PersistStep) and len(book):
-                step.write()
+        _complete(runner)
         return runner
 
     def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
@@ -344,6 +340,22 @@ class Learn(LearningCommand):
     def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
         """Return one line for each epoch."""
         return self.journal.summary()
+
+
+def _complete(runner: TraceAnalyser) -> None:
+    """Write what an earlier process has not written because it was killed, and check that it can be written.
+
+    Raises:
+        UsageError: A file cannot be written.
+    """
+    try:
+        for step in runner.pipeline.steps:
+            if isinstance(step, ArtifactStep | InsightOutcomeStep):
+                step.complete()
+            elif isinstance(step, PersistStep):
+                step.write()
+    except (ManagedBlockError, OSError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _of_task(trace: RecordedTrace) -> RecordedTrace:
