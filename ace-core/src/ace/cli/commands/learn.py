@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -30,6 +30,7 @@ from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
 from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep, PruneStep
+from ace.trace_log import learning_turn
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -308,8 +309,10 @@ class Learn(LearningCommand):
         """Run, with validations if requested, and tell what becomes of each trace."""
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
-        told = observing(self.journal) if self.choice.is_loop else nullcontext()
-        with told:
+        if self.choice.is_loop:
+            with self._turn(settings, place, options) as is_mine, observing(self.journal):
+                results = self._run(runner, inputs, settings, place, options) if is_mine else []
+        else:
             results = self._run(runner, inputs, settings, place, options)
         for step in runner.pipeline.steps:
             if isinstance(step, PruneStep):
@@ -317,6 +320,17 @@ class Learn(LearningCommand):
             elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
                 step.write()
         return results
+
+    def _turn(self, settings: Settings, place: SkillbookPlace, run: RunOptions) -> AbstractContextManager[bool]:
+        """Wait until no other process learns from tasks into the skillbook. A dry run has a copy of its own."""
+        if place.location != settings.skillbook:
+            return nullcontext(True)
+        return learning_turn(
+            settings.logs,
+            place.location,
+            cancel_token=run.get("cancel_token"),
+            on_wait=lambda: note("ace: waiting for another process that learns from tasks into this skillbook"),
+        )
 
     def _run(
         self,
