@@ -5,7 +5,7 @@ the hash of the row before and its own, so that a row cannot be changed, removed
 `audit_head` says which rows there are, so that neither can the first or the last one. Its single row is also what
 concurrent writers wait for.
 
-The hashes need no key. Whoever can write to the database can therefore replace the whole log by another consistent one.
+The hashes need no key. A person who can write to the database can therefore replace the whole log by a consistent one.
 Against that, note the head that `ace server status` prints, elsewhere, and have it compared with `check(known=...)`.
 
 A row contains ids and numbers, never text of a user. A subject is written as `subject_digest` returns it.
