@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from ace.detached import JobQueue
 from ace.skillbook import Skillbook
 from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
-from ace_claude_code.sessions.jobs import Job, add_job, learner_lock, waiting_jobs
 from ace_claude_code.sessions.learner import work_off
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code.samples import user
@@ -52,23 +52,23 @@ def test_a_session_that_is_not_stored_is_not_queued(home: Path, state: Path) -> 
 
 def test_sessions_with_nothing_to_learn_leave_the_queue(home: Path, state: Path) -> None:
     path = transcript(home, user("<command-name>/cost</command-name>", "u1"))
-    add_job(state, Job(transcript=str(path)))
-    add_job(state, Job(transcript=str(home / "deleted-meanwhile.jsonl")))
+    JobQueue(state).add({"transcript": str(path)})
+    JobQueue(state).add({"transcript": str(home / "deleted-meanwhile.jsonl")})
     work_off(state)
     assert list((state / "queue").iterdir()) == []
 
 
 def test_a_session_that_ends_while_somebody_learns_is_queued(home: Path, state: Path) -> None:
     path = transcript(home, user("Fix it.", "u1"))
-    with learner_lock(state) as held:
+    with JobQueue(state).lock() as held:
         assert held
         assert call("end", path).returncode == 0
-        assert [job.transcript for job in waiting_jobs(state)] == [str(path)]
+        assert [job.field("transcript") for job in JobQueue(state).waiting()] == [str(path)]
 
 
 def test_uninstalling_waits_for_the_learner_and_says_so(home: Path, state: Path) -> None:
     command = [str(ACE), "claude-code", "uninstall"]
-    with learner_lock(state) as held:
+    with JobQueue(state).lock() as held:
         assert held
         waiting = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
         assert waiting.stderr is not None
@@ -114,9 +114,9 @@ def test_what_is_no_event_is_told_in_one_line(home: Path, state: Path, said: str
 def test_a_job_that_cannot_be_read_is_told_and_keeps_no_other_waiting(home: Path, state: Path) -> None:
     (state / "queue").mkdir()
     (state / "queue" / "000.json").write_text("{oops", encoding="utf-8")
-    add_job(state, Job(transcript=str(transcript(home, user("<command-name>/cost</command-name>", "u1")))))
+    JobQueue(state).add({"transcript": str(transcript(home, user("<command-name>/cost</command-name>", "u1")))})
     work_off(state)
-    [job] = waiting_jobs(state)
+    [job] = JobQueue(state).waiting()
     assert "000.json names no transcript" in job.error
 
 

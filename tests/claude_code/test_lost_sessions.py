@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.detached import JobQueue
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import Job, add_job, failed_jobs, learner_lock, waiting_jobs
 from ace_claude_code.sessions.learner import work_off
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code import check_world
@@ -50,7 +50,7 @@ def state(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def queued(state: Path) -> list[str]:
-    return [Path(job.transcript).stem for job in [*waiting_jobs(state), *failed_jobs(state)]]
+    return [Path(job.field("transcript")).stem for job in [*JobQueue(state).waiting(), *JobQueue(state).failed()]]
 
 
 def has_stored_a_call(home: Path) -> bool:
@@ -96,7 +96,7 @@ def test_any_hook_picks_up_a_session_that_was_lost(home: Path, state: Path, even
         call("start", path, name=path.stem)
     for path in (lost, started):
         os.utime(path, (0, 0))  # nothing was said for a long time
-    with learner_lock(state) as held:
+    with JobQueue(state).lock() as held:
         assert held
         call(event, other, name="other")
         assert {"lost", "idle"} <= set(queued(state))
@@ -106,7 +106,7 @@ def test_any_hook_picks_up_a_session_that_was_lost(home: Path, state: Path, even
 
 def test_a_session_that_goes_on_is_left_alone_until_it_ends(home: Path, state: Path) -> None:
     path, other = store(home / "p", "open", *turn("one")), store(home / "p", "other", *turn("two"))
-    with learner_lock(state) as held:
+    with JobQueue(state).lock() as held:
         assert held
         call("start", path, name="open")  # by this process, which is alive
         call("start", other, name="other")
@@ -121,21 +121,21 @@ def test_a_session_that_goes_on_is_left_alone_until_it_ends(home: Path, state: P
 def test_waiting_sessions_are_learned_when_one_starts(home: Path, state: Path) -> None:
     with ScriptedServer(lambda request: NOTHING_LEARNED) as server:
         write_settings(state, SessionSettings(model="openai/scripted", api_base=server.api_base))
-        add_job(state, Job(transcript=str(store(home / "p", "waiting", *turn("one")))))
+        JobQueue(state).add({"transcript": str(store(home / "p", "waiting", *turn("one")))})
         call("start", home / "p" / "new.jsonl", name="new")
         for _ in range(3000):
             if not queued(state):
                 break
             time.sleep(0.1)
         assert queued(state) == []
-        with learner_lock(state, wait=True):
+        with JobQueue(state).lock(wait=True):
             assert len(server.requests) > 0
 
 
 @pytest.mark.parametrize("status", [429, 500, 529, 402])
 def test_an_outage_uses_up_no_attempt(home: Path, state: Path, status: int) -> None:
     refuse(status, home, state, lambda: None, times=1)
-    [first, second] = waiting_jobs(state)
+    [first, second] = JobQueue(state).waiting()
     assert (first.attempts, second.attempts) == (0, 0)
     assert str(status) in first.error
     assert second.error == ""  # the next ones are not tried while the model is down
@@ -150,32 +150,32 @@ def test_a_usage_limit_of_claude_code_uses_up_no_attempt(claude: str, home: Path
     serving(script)
     write_settings(state_folder(), SessionSettings(claude=claude))
     for name in ("one", "two"):
-        add_job(state_folder(), Job(transcript=str(store(home / "p", name, *turn(name)))))
+        JobQueue(state_folder()).add({"transcript": str(store(home / "p", name, *turn(name)))})
     work_off(state_folder())
-    first, second = waiting_jobs(state_folder())
+    first, second = JobQueue(state_folder()).waiting()
     assert (first.attempts, second.attempts, second.error) == (0, 0, "")
     assert "usage limit" in first.error
     assert "usage limit" in ace("status", "--json", code=1)["problems"][0]
     limited = False
     work_off(state_folder())
-    assert waiting_jobs(state_folder()) == []
+    assert JobQueue(state_folder()).waiting() == []
     assert sum(each["turns"] for each in ace("status", "--json")["sessions"]) == 2
 
 
 def test_an_address_where_nothing_answers_uses_up_no_attempt(home: Path, state: Path) -> None:
-    add_job(state, Job(transcript=str(store(home / "p", "one", *turn("one")))))
+    JobQueue(state).add({"transcript": str(store(home / "p", "one", *turn("one")))})
     work_off(state)
-    [job] = waiting_jobs(state)
+    [job] = JobQueue(state).waiting()
     assert job.attempts == 0 and job.error
 
 
 def test_a_wrong_setting_uses_up_no_attempt(home: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     write_settings(state, SessionSettings(model="openai/x"))
-    add_job(state, Job(transcript=str(store(home / "p", "one", *turn("one")))))
+    JobQueue(state).add({"transcript": str(store(home / "p", "one", *turn("one")))})
     for _ in range(4):
         work_off(state)
-    [job] = waiting_jobs(state)
+    [job] = JobQueue(state).waiting()
     assert job.attempts == 0
     assert "OPENAI_API_KEY" in job.error
 
@@ -184,7 +184,7 @@ def test_a_session_that_the_model_refuses_is_tried_three_times(home: Path, state
     ace("install", "--model", "openai/scripted")
     refuse(400, home, state, lambda: None)
     assert queued(state) == ["one", "two"]
-    assert len(failed_jobs(state)) == 2
+    assert len(JobQueue(state).failed()) == 2
     status = ace("status", "--json", code=1)
     assert "waiting: 0 sessions, 2 failed" in status["headline"]
 
@@ -205,7 +205,7 @@ def refuse(status: int, home: Path, state: Path, afterwards: Callable[[], None],
     with ScriptedServer(script) as server:
         write_settings(state, SessionSettings(model="openai/scripted", api_base=server.api_base))
         for name in ("one", "two"):
-            add_job(state, Job(transcript=str(store(home / "p", name, *turn(name)))))
+            JobQueue(state).add({"transcript": str(store(home / "p", name, *turn(name)))})
         for _ in range(times):
             work_off(state)
         refusing = False

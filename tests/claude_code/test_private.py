@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from ace.detached import JobQueue
 from ace_claude_code import TranscriptError, transcript_to_trace, transcript_to_turn_traces
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
 from ace_claude_code.sessions.learner import work_off
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code.conftest import Ace
@@ -105,12 +105,12 @@ def test_a_session_that_is_started_as_private_is_never_learned_from(home: Path, 
     for event, environ in (("start", {"ACE_PRIVATE": "1"}), ("end", {})):
         command = [sys.executable, "-m", "ace_claude_code.sessions.hook", event]
         subprocess.run(command, input=said, encoding="utf-8", check=True, env={**os.environ, **environ})
-    assert waiting_jobs(state) == []
+    assert JobQueue(state).waiting() == []
     report, sent = learned(home, ace, one=turn("one"))
     assert (report["private_sessions"], sent) == (1, "[]")
-    add_job(state, Job(transcript=str(path)))
+    JobQueue(state).add({"transcript": str(path)})
     work_off(state)
-    assert waiting_jobs(state) == []
+    assert JobQueue(state).waiting() == []
 
 
 @pytest.mark.parametrize("said", ["Thanks!", "ok", "Hi", "Yes, please.", "Perfect, thank you so much", "👍"])

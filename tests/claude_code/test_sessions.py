@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
+from ace.detached import JobQueue
 from ace.pipeline import Pipeline
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeLLMClient
-from ace_claude_code.sessions.jobs import learner_lock
 from tests.claude_code import check_world
 from tests.claude_code.conftest import Ace, ServerFor, files_in
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, ScriptedAnthropicServer, Text, ToolUse
@@ -192,7 +192,7 @@ def test_a_model_that_fails_keeps_the_session_in_the_queue(
         if b"no learning today" in log.read_bytes():
             break
         time.sleep(0.1)
-    with learner_lock(log.parent, wait=True):
+    with JobQueue(log.parent).lock(wait=True):
         pass
     status = ace("status", "--json", code=1)
     assert (status["waiting"], status["failed"]) == (1, 0)

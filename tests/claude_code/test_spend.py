@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.detached import JobQueue
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
 from ace_claude_code.sessions.learner import work_off
 from tests.claude_code.conftest import Ace, files_in
 from tests.claude_code.stored_world import key_of, store, turn
@@ -39,7 +39,7 @@ def test_the_status_shows_what_was_learned_where_it_is_and_what_it_cost(home: Pa
     path = store(home / "p", "one", *turn("one"))
     with ScriptedServer(lessons) as server:
         ace("install", "--model", PRICED, "--api-base", server.api_base)
-        add_job(state_folder(), Job(transcript=str(path)))
+        JobQueue(state_folder()).add({"transcript": str(path)})
         work_off(state_folder())
         calls = len(server.requests)
     status = ace("status", "--json")
@@ -62,24 +62,24 @@ def test_the_budget_of_a_day_is_not_exceeded_and_the_rest_waits(home: Path, ace:
         install = ("install", "--model", PRICED, "--api-base", server.api_base)
         ace(*install, "--budget", "0.00000001")
         for name in names:
-            add_job(state_folder(), Job(transcript=str(store(home / "p", name, *turn(name)))))
+            JobQueue(state_folder()).add({"transcript": str(store(home / "p", name, *turn(name)))})
         work_off(state_folder())
         spent = len(server.requests)
         work_off(state_folder())
         assert len(server.requests) == spent > 0
-        waiting = waiting_jobs(state_folder())
-        assert [Path(job.transcript).stem for job in waiting] == names
+        waiting = JobQueue(state_folder()).waiting()
+        assert [Path(job.field("transcript")).stem for job in waiting] == names
         assert [job.attempts for job in waiting] == [0, 0, 0]
         ace(*install, "--budget", "5")
         work_off(state_folder())
-    assert waiting_jobs(state_folder()) == []
+    assert JobQueue(state_folder()).waiting() == []
     assert sum(each["turns"] for each in ace("status", "--json")["sessions"]) == 3
 
 
 def test_calls_without_a_known_price_are_counted(home: Path, ace: Ace) -> None:
     with ScriptedServer(lessons) as server:
         ace("install", "--model", "openai/scripted", "--api-base", server.api_base)
-        add_job(state_folder(), Job(transcript=str(store(home / "p", "one", *turn("one")))))
+        JobQueue(state_folder()).add({"transcript": str(store(home / "p", "one", *turn("one")))})
         work_off(state_folder())
     spent = ace("status", "--json")["spent_today"]
     assert spent["unpriced_calls"] == spent["calls"] > 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.detached import JobQueue
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import learner_lock
 from tests.claude_code.conftest import Ace, ServerFor
 from tests.claude_code.test_sessions import session, wait_for_the_learner
 from tests.claude_code.test_spend import lessons
@@ -50,5 +50,5 @@ def wait_until_all_is_read(ace: Ace) -> None:
         if not ace("status", "--json")["waiting"]:
             break
         time.sleep(0.1)
-    with learner_lock(state_folder(), wait=True):
+    with JobQueue(state_folder()).lock(wait=True):
         pass

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
@@ -44,6 +45,18 @@ class ReceivedSpan:
     resource: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class ReceivedLog:
+    name: str
+    text: str
+    severity: str
+    time: int
+    trace_id: str
+    span: str
+    attributes: Mapping[str, Any]
+    resource: Mapping[str, Any]
+
+
 @dataclass
 class Post:
     path: str
@@ -60,6 +73,7 @@ class Collector:
     rejected: int = 0
     posts: list[Post] = field(default_factory=list)
     spans: list[ReceivedSpan] = field(default_factory=list)
+    logs: list[ReceivedLog] = field(default_factory=list)
     _metrics: list[ExportMetricsServiceRequest] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -97,6 +111,10 @@ class Collector:
                 self._metrics.append(ExportMetricsServiceRequest.FromString(body))
                 accepted: bytes = ExportMetricsServiceResponse().SerializeToString()
                 return accepted
+            if path.endswith("/logs"):
+                self.logs += _logs_in(ExportLogsServiceRequest.FromString(body))
+                noted: bytes = ExportLogsServiceResponse().SerializeToString()
+                return noted
             self.spans += _spans_in(ExportTraceServiceRequest.FromString(body))
             answer = ExportTraceServiceResponse()
             if self.rejected:
@@ -180,6 +198,22 @@ def _spans_in(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
                     events=[ReceivedEvent(event.name, _attributes(event.attributes)) for event in span.events],
                     links=[(link.trace_id.hex(), link.span_id.hex()) for link in span.links],
                     resource=about,
+                )
+
+
+def _logs_in(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
+    for resource in request.resource_logs:
+        for scope in resource.scope_logs:
+            for record in scope.log_records:
+                yield ReceivedLog(
+                    name=record.event_name,
+                    text=record.body.string_value,
+                    severity=record.severity_text,
+                    time=record.time_unix_nano,
+                    trace_id=record.trace_id.hex(),
+                    span=record.span_id.hex(),
+                    attributes=_attributes(record.attributes),
+                    resource=_attributes(resource.resource.attributes),
                 )
 
 

@@ -33,7 +33,8 @@ class Documented(NamedTuple):
     address: str
     path: str
     headers: Mapping[str, str]
-    takes_metrics: bool = False
+    takes_more: bool = False
+    """Whether it receives metrics and log events, too."""
 
 
 # Checked on 2026-11-24 against the packages langfuse 5.0.4, logfire 5.2.0, mlflow 3.17.2 and arize-phoenix-otel 0.17.2;
@@ -49,7 +50,7 @@ DOCUMENTED = {
         },
     ),
     "logfire": Documented(
-        {"LOGFIRE_TOKEN": "t"}, "LOGFIRE_BASE_URL", "/v1/traces", {"authorization": "t"}, takes_metrics=True
+        {"LOGFIRE_TOKEN": "t"}, "LOGFIRE_BASE_URL", "/v1/traces", {"authorization": "t"}, takes_more=True
     ),
     "mlflow": Documented(
         {"MLFLOW_EXPERIMENT_ID": "7"}, "MLFLOW_TRACKING_URI", "/v1/traces", {"x-mlflow-experiment-id": "7"}
@@ -85,12 +86,15 @@ def test_a_backend_gets_its_path_and_headers(backend: str, monkeypatch: pytest.M
             monkeypatch.setenv(name, value)
         with instrument(backend):
             send_a_run()
-        traces = [post for post in collector.posts if not post.path.endswith("/metrics")]
+        traces = [post for post in collector.posts if not post.path.endswith(("/metrics", "/logs"))]
         assert {post.path for post in traces} == {documented.path}
         for post in traces:
             assert {name: post.headers[name] for name in documented.headers} == documented.headers
             assert post.headers["content-type"] == "application/x-protobuf"
-        assert any(post.path == "/v1/metrics" for post in collector.posts) == documented.takes_metrics
+        others = {post.path for post in collector.posts} - {documented.path}
+        assert others == ({"/v1/metrics", "/v1/logs"} if documented.takes_more else set())
+        for post in collector.posts:
+            assert {name: post.headers[name] for name in documented.headers} == documented.headers
         assert sorted(span.name for span in collector.spans) == ["ace.run", "ace.sample"]
 
 
@@ -105,7 +109,8 @@ def test_a_backend_gets_its_path_and_headers(backend: str, monkeypatch: pytest.M
 )
 def test_a_token_of_logfire_names_its_region(token: str, address: str) -> None:
     found = destination("logfire", {"LOGFIRE_TOKEN": token})
-    assert (found.traces, found.metrics) == (f"{address}/v1/traces", f"{address}/v1/metrics")
+    assert found.traces == f"{address}/v1/traces"
+    assert (found.metrics, found.logs) == (f"{address}/v1/metrics", f"{address}/v1/logs")
     assert found.headers == {"authorization": token}
     own = destination("logfire", {"LOGFIRE_TOKEN": token, "LOGFIRE_BASE_URL": "http://own"})
     assert own.traces == "http://own/v1/traces"
@@ -142,6 +147,22 @@ def test_the_variables_of_opentelemetry_take_precedence() -> None:
     found = destination("phoenix", environ)
     assert found.traces == "http://collector:4318/v1/traces"
     assert found.headers == {"authorization": "Bearer x", "team": "a"}
+
+
+def test_metrics_and_log_events_can_be_switched_off_or_sent_elsewhere() -> None:
+    base = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+    found = destination("", base)
+    assert (found.metrics, found.logs) == ("http://collector:4318/v1/metrics", "http://collector:4318/v1/logs")
+    assert destination("", {**base, "OTEL_METRICS_EXPORTER": "none"}).metrics == ""
+    assert destination("", {**base, "OTEL_LOGS_EXPORTER": "none"}).logs == ""
+    assert destination("", {**base, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://loki/otlp"}).logs == "http://loki/otlp"
+    with Collector() as collector, pytest.MonkeyPatch.context() as environ:
+        for name in ("OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"):
+            environ.setenv(name, "none")
+        environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        with instrument():
+            send_a_run()
+        assert {post.path for post in collector.posts} == {"/v1/traces"}
 
 
 def closed_port() -> str:

@@ -15,7 +15,15 @@ import pytest
 
 from ace.environments import Sample, SimpleEnvironment
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
-from ace.protocols.observers import ModelCalled, SkillChange, SkillsChanged, emit
+from ace.protocols.observers import (
+    AnswerEvaluated,
+    BatchJudged,
+    ModelCalled,
+    SkillChange,
+    SkillProven,
+    SkillsChanged,
+    emit,
+)
 from ace.runners import ACE, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
@@ -120,6 +128,54 @@ def test_changes_of_skills_and_scores_are_events_of_the_sample(collector: Collec
     [evaluation] = [held for name, held in events if name == "gen_ai.evaluation.result"]
     assert evaluation["gen_ai.evaluation.name"].startswith("SimpleEnvironment.")
     assert evaluation["gen_ai.evaluation.score.value"] in (0.0, 1.0)
+
+
+def test_log_events_name_their_span(collector: Collector) -> None:
+    class ChangingManager:
+        def update_skills(self, **arguments: Any) -> SkillManagerOutput:
+            emit(SkillsChanged("", "", (), (SkillChange("UPDATE", "maths-00009", f"no such skill, {SECRET}"),)))
+            emit(SkillProven("", "", "maths-00001", True, "before", "after", 0))
+            emit(
+                BatchJudged("", "", "CounterGate", accepted=True, reason="enough", before={"net": 1}, after={"net": 2})
+            )
+            emit(AnswerEvaluated("", "", "Exact", {"score": 0.5}))
+            return ScriptedSkillManager().update_skills(**arguments)
+
+    with instrument():
+        runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ChangingManager())
+        runner.run(["Repeat the code word kit0001code.", f"FAILS with {SECRET}"], run_id="logged")
+    ids = {span.id: span for span in collector.spans}
+    logs = sorted(collector.logs, key=lambda log: log.time)
+    assert {log.trace_id for log in logs} == {f"{run_context('logged').trace_id:032x}"}
+    for log in logs:
+        assert ids[log.span].start <= log.time <= ids[log.span].end
+        assert log.resource["service.name"] == "ace" and SECRET not in str(log)
+    assert (logs[0].name, logs[0].text) == ("ace.run.started", "run logged started")
+    assert (logs[-1].name, logs[-1].text) == ("ace.run.ended", "run logged ended: 1 learned, 1 failed")
+    assert logs[-1].attributes["ace.run.failed"] == 1
+    [failure] = [log for log in logs if log.severity != "INFO"]
+    assert (failure.name, failure.severity) == ("exception", "ERROR")
+    assert failure.text == "sample 2 of epoch 1 failed at ReflectStep: ValueError"
+    assert failure.attributes["exception.type"] == "ValueError" and ids[failure.span].name == "ace.sample"
+    assert sorted((log.name, log.text) for log in logs if log not in (logs[0], logs[-1], failure)) == [
+        ("ace.gate.judged", "CounterGate: operations accepted"),
+        ("ace.skill.changed", "ADD kit-00001"),
+        ("ace.skill.changed", "UPDATE maths-00009 skipped: no such skill, [hidden: secret]"),
+        ("ace.skill.proven", "proof of maths-00001: passed"),
+        ("gen_ai.evaluation.result", "Exact.score: 0.5"),
+    ]
+    [sample] = [span for span in named(collector.spans, "ace.sample") if not span.failed]
+    of_sample = {(log.name, str(log.attributes)) for log in logs if log.span == sample.id}
+    assert of_sample == {(event.name, str(event.attributes)) for event in sample.events}
+
+
+def test_unsampled_traces_have_no_log_events(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    with instrument():
+        runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ScriptedSkillManager())
+        runner.run(["Repeat the code word kit0001code."])
+    assert collector.spans == [] and collector.logs == []
+    assert collector.total("ace.samples", ace_outcome="learned") == 1
 
 
 LEARNER = """

@@ -162,9 +162,9 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
     Args:
         keep_skills: Keep the skillbooks.
     """
+    from ace.detached import LEARNER_AT_WORK
     from ace_claude_code.sessions.installing import ForeignPluginError
     from ace_claude_code.sessions.installing import uninstall as remove_plugin
-    from ace_claude_code.sessions.jobs import LEARNER_AT_WORK
 
     try:
         was_there = remove_plugin(keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))

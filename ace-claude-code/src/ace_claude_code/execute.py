@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ace.context import ACEStepContext
+from ace.detached import LEARNING_VARIABLE
 from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_class, extract_cited_skill_ids
 from ace.json_fields import Record, list_in, text_in
 from ace.protocols import SkillbookReader
 from ace_claude_code.account import earlier_cost, metrics_of_result
 from ace_claude_code.binary import find_claude, knows_option
 from ace_claude_code.conversation import read_conversation
-from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.outcome import check_login, denials_in, problem_in_result
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from ace_claude_code.records import Records, TranscriptError, read_records

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ace.calls import current_call_scope, note_model_call, redactor_for
+from ace.detached import LEARNING_VARIABLE
 from ace.integrations import checked_class
 from ace.json_fields import Record, mapping_in, number_in, text_in
 from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
@@ -19,7 +20,6 @@ from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude
 from ace_claude_code.execute import check_usage
-from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.llm_config import PREFIX, ClaudeCodeLLMConfig
 from ace_claude_code.outcome import check_login, problem_in_result
 from ace_claude_code.process import ClaudeProcess, FinishedProcess

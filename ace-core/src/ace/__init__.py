@@ -342,6 +342,7 @@ _PACKAGES = frozenset(
         "environments",
         "evaluation",
         "gc_pause",
+        "insights",
         "integrations",
         "json_edit",
         "json_fields",

@@ -8,6 +8,7 @@
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
+- descriptions of a history: `change_counts`, `described`, `place_of`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
+    from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.helpers import extract_cited_skill_ids
@@ -43,15 +45,18 @@ __all__ = [
     "SettingTable",
     "SkillsChanged",
     "UsageError",
+    "change_counts",
     "check_is_path",
     "checked_arguments",
     "checked_class",
     "corrections_in",
     "counted",
+    "described",
     "extract_cited_skill_ids",
     "is_terminal",
     "note",
     "observing",
+    "place_of",
     "print_json",
     "print_table",
     "print_text",
@@ -75,15 +80,18 @@ __getattr__, __dir__ = lazy_exports(
         "SkillsChanged": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
+        "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",
         "checked_arguments": "arguments",
         "checked_class": "arguments",
         "corrections_in": "cases",
         "counted": "cli.console",
+        "described": "cli.skillbooks.history",
         "extract_cited_skill_ids": "roles.helpers",
         "is_terminal": "cli.console",
         "note": "cli.console",
         "observing": "protocols.observers",
+        "place_of": "cli.skillbooks.history",
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",

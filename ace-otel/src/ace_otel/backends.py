@@ -1,4 +1,4 @@
-"""The destinations of spans and metrics: the collector of the OTEL_... variables, or a backend by name."""
+"""The destinations of spans, metrics and log events: the collector of the OTEL_... variables, or a backend by name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _LOGFIRE_REGION: Final = re.compile(r"pylf_v[0-9]+_([a-z]+)_")
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The addresses to which spans and metrics are posted."""
+    """The addresses to which spans, metrics and log events are posted."""
 
     traces: str
     """The URL for spans."""
     metrics: str
     """The URL for metrics; empty if they are not sent."""
+    logs: str
+    """The URL for log events; empty if they are not sent."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The headers of the backend and of `OTEL_EXPORTER_OTLP_HEADERS`, which contain keys."""
     resource: Mapping[str, str] = field(default_factory=dict)
@@ -45,14 +47,17 @@ class _Backend:
     """Returns the headers for the environment variables."""
     metrics_path: str = ""
     """The path for metrics; empty if the backend does not accept them."""
+    logs_path: str = ""
+    """The path for log events; empty if the backend does not accept them."""
     resource: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda environ: {}
     """Returns the resource attributes for the environment variables."""
 
 
 def destination(backend: str, environ: Mapping[str, str]) -> Destination:
-    """Return the destination of spans and metrics.
+    """Return the destination of spans, metrics and log events.
 
-    `OTEL_EXPORTER_OTLP_ENDPOINT` and similar variables take precedence over the backend's own address.
+    `OTEL_EXPORTER_OTLP_ENDPOINT` and similar variables take precedence over the backend's own address. With
+    `OTEL_METRICS_EXPORTER=none` or `OTEL_LOGS_EXPORTER=none`, no metrics or no log events are sent.
 
     Args:
         backend: The name of a backend; empty for the collector of the OTEL_... variables.
@@ -70,19 +75,25 @@ def destination(backend: str, environ: Mapping[str, str]) -> Destination:
     if backend and backend not in BACKENDS:
         raise UsageError(f"no backend {backend!r}; the backends are {', '.join(sorted(BACKENDS))}")
     base = _set(environ, "OTEL_EXPORTER_OTLP_ENDPOINT")
-    traces_path, metrics_path = "/v1/traces", "/v1/metrics"
+    traces_path, metrics_path, logs_path = "/v1/traces", "/v1/metrics", "/v1/logs"
     headers: Mapping[str, str] = {}
     resource: Mapping[str, str] = {}
     if backend:
         preset = BACKENDS[backend]
         base = base or next(filter(None, (_set(environ, name) for name in preset.variables)), preset.default(environ))
-        traces_path, metrics_path = preset.path, preset.metrics_path
+        traces_path, metrics_path, logs_path = preset.path, preset.metrics_path, preset.logs_path
         headers, resource = preset.headers(environ), preset.resource(environ)
     base = (base or _COLLECTOR).rstrip("/")
-    metrics = f"{base}{metrics_path}" if metrics_path else ""
+
+    def address(signal: str, path: str) -> str:
+        if _set(environ, f"OTEL_{signal}_EXPORTER").lower() == "none":
+            return ""
+        return _set(environ, f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or (f"{base}{path}" if path else "")
+
     return Destination(
         traces=_set(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{base}{traces_path}",
-        metrics=_set(environ, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") or metrics,
+        metrics=address("METRICS", metrics_path),
+        logs=address("LOGS", logs_path),
         headers={**headers, **_listed(_set(environ, "OTEL_EXPORTER_OTLP_HEADERS"))},
         resource=resource,
     )
@@ -174,6 +185,7 @@ BACKENDS: Final[Mapping[str, _Backend]] = {
         variables=("LOGFIRE_BASE_URL",),
         path="/v1/traces",
         metrics_path="/v1/metrics",
+        logs_path="/v1/logs",
         headers=_logfire_headers,
     ),
     "mlflow": _Backend(

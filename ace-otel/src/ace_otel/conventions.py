@@ -11,7 +11,8 @@ from typing import Final
 __all__ = ["SEMANTIC_CONVENTIONS", "operation_and_model", "provider_of"]
 
 SEMANTIC_CONVENTIONS: Final = "1.44.0"
-"""The version of the OpenTelemetry semantic conventions, GenAI included, that spans and metrics follow."""
+"""The version of the OpenTelemetry semantic conventions, GenAI included, that spans, metrics and log events follow."""
+SCHEMA: Final = f"https://opentelemetry.io/schemas/{SEMANTIC_CONVENTIONS}"
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"

@@ -1,4 +1,4 @@
-"""Sends spans and metrics in the background, counts those that arrive, and stops within a time limit.
+"""Sends spans, metrics and log events in the background, counts those that arrive, and stops within a time limit.
 
 A slow or unreachable collector must not delay a run: spans wait in a queue of limited length, and those that do not fit
 are counted as lost. The exporters of OpenTelemetry log each attempt; those messages are captured for our own warning
@@ -14,8 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     MetricExporter,
@@ -29,12 +32,12 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 
 from ace_otel.backends import Destination
 
-__all__ = ["CLOSING_SECONDS", "SpanDelivery", "metrics_provider"]
+__all__ = ["CLOSING_SECONDS", "QUEUE", "SpanDelivery", "logs_provider", "metrics_provider"]
 
 CLOSING_SECONDS: Final = 4.5
 """How long the process may wait for the collector when it ends; together with the other work, less than 5 seconds."""
-_QUEUE: Final = 20_000
-"""The maximum number of waiting spans, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another one."""
+QUEUE: Final = 20_000
+"""The maximum number of waiting spans, and of log events, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another one."""
 _DELAY_MS: Final = 1000
 
 _sending = threading.local()
@@ -57,7 +60,7 @@ class _KeptMessages(logging.Filter):
 
 
 _filter: Final = _KeptMessages()
-for _module in (OTLPSpanExporter.__module__, OTLPMetricExporter.__module__):
+for _module in (OTLPSpanExporter.__module__, OTLPMetricExporter.__module__, OTLPLogExporter.__module__):
     logging.getLogger(_module).addFilter(_filter)
 
 
@@ -117,6 +120,27 @@ class _QuietMetricExporter(MetricExporter):
 
 
 @final
+class _QuietLogExporter(LogRecordExporter):
+    """Sends log events without log messages of its own, as `_QuietMetricExporter` does."""
+
+    def __init__(self, exporter: OTLPLogExporter) -> None:
+        self._exporter = exporter
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        _sending.keep = _ignore
+        try:
+            return self._exporter.export(batch)
+        finally:
+            _sending.keep = None
+
+    def force_flush(self, timeout_millis: int = 10_000) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # OpenTelemetry gives it no types
+
+
+@final
 class SpanDelivery:
     """A queue of spans, and the thread that sends them.
 
@@ -129,7 +153,7 @@ class SpanDelivery:
         self._exporter = _CountingSpanExporter(
             OTLPSpanExporter(endpoint=destination.traces, headers=dict(destination.headers))
         )
-        self._limit = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "") or _QUEUE)
+        self._limit = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "") or QUEUE)
         delay = float(os.environ.get("OTEL_BSP_SCHEDULE_DELAY", "") or _DELAY_MS)
         self._processor = BatchSpanProcessor(self._exporter, max_queue_size=self._limit, schedule_delay_millis=delay)
         self._lock = threading.Lock()
@@ -149,15 +173,15 @@ class SpanDelivery:
         if not is_full:
             self._processor.on_end(span)
 
-    def close(self, provider: MeterProvider | None, seconds: float = CLOSING_SECONDS) -> None:
+    def close(self, *others: Callable[[], object], seconds: float = CLOSING_SECONDS) -> None:
         """Send what is waiting, within a time limit.
 
         Args:
-            provider: The provider of the metrics, which are sent concurrently; None if there are none.
+            *others: Called concurrently, within the same limit; they end the sending of metrics and log events.
             seconds: The time limit, in seconds.
         """
         deadline = time.monotonic() + seconds
-        works = [self._processor.shutdown] if provider is None else [self._processor.shutdown, provider.shutdown]
+        works = [self._processor.shutdown, *others]
         threads = [threading.Thread(target=_quietly, args=(work,), daemon=True) for work in works]
         for thread in threads:
             thread.start()
@@ -199,3 +223,19 @@ def metrics_provider(destination: Destination, resource: Resource) -> MeterProvi
     exporter = OTLPMetricExporter(endpoint=destination.metrics, headers=dict(destination.headers))
     reader = PeriodicExportingMetricReader(_QuietMetricExporter(exporter))
     return MeterProvider([reader], resource, shutdown_on_exit=False)
+
+
+def logs_provider(destination: Destination, resource: Resource) -> LoggerProvider | None:
+    """Return the provider of the logger; None if no log events are sent.
+
+    Args:
+        destination: The address to send them to.
+        resource: The resource that they share with the spans.
+    """
+    if not destination.logs:
+        return None
+    exporter = OTLPLogExporter(endpoint=destination.logs, headers=dict(destination.headers))
+    provider = LoggerProvider(resource, shutdown_on_exit=False)
+    limit = int(os.environ.get("OTEL_BLRP_MAX_QUEUE_SIZE", "") or QUEUE)
+    provider.add_log_record_processor(BatchLogRecordProcessor(_QuietLogExporter(exporter), max_queue_size=limit))
+    return provider

@@ -1,4 +1,4 @@
-"""Starts and stops sending spans and metrics."""
+"""Starts and stops sending spans, metrics and log events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import threading
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, final
 
 from opentelemetry.sdk.resources import Resource
@@ -13,7 +14,9 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from ace.protocols.observers import register_observer, unregister_observer
 from ace_otel.backends import destination
-from ace_otel.delivery import SpanDelivery, metrics_provider
+from ace_otel.conventions import SCHEMA
+from ace_otel.delivery import QUEUE, SpanDelivery, logs_provider, metrics_provider
+from ace_otel.log_events import LogSender
 from ace_otel.metrics import RunMetrics
 from ace_otel.spans import SpanBuilder
 
@@ -30,7 +33,7 @@ _ON: Final = ("1", "true", "yes", "on")
 
 @final
 class Instrumentation:
-    """Sends spans and metrics until `close`. Create it with `instrument`.
+    """Sends spans, metrics and log events until `close`. Create it with `instrument`.
 
     Args:
         backend: The name of a backend; empty for the collector of the `OTEL_...` variables.
@@ -54,7 +57,18 @@ class Instrumentation:
         self._provider = metrics_provider(target, resource)
         self._metrics = None if self._provider is None else RunMetrics(self._provider.get_meter("ace_otel"))
         sampler = TracerProvider(shutdown_on_exit=False).sampler  # it reads OTEL_TRACES_SAMPLER
-        self._spans = SpanBuilder(self._delivery.add, resource=resource, sampler=sampler, content=content)
+        self._logs = logs_provider(target, resource)
+        self._log_sender = None
+        if self._logs is not None:
+            logger = self._logs.get_logger("ace_otel", version("ace-otel"), SCHEMA)
+            self._log_sender = LogSender(logger, limit=QUEUE)
+        self._spans = SpanBuilder(
+            self._delivery.add,
+            resource=resource,
+            sampler=sampler,
+            content=content,
+            happened=None if self._log_sender is None else self._log_sender.send,
+        )
         atexit.register(self.close)
 
     @property
@@ -83,7 +97,10 @@ class Instrumentation:
             self._spans.close()
             self._is_closed = True
             atexit.unregister(self.close)
-            self._delivery.close(self._provider)
+            if self._log_sender is not None:
+                self._log_sender.close()
+            providers = [each for each in (self._provider, self._logs) if each is not None]
+            self._delivery.close(*(each.shutdown for each in providers))
             lost = self._delivery.lost
         if lost:
             reason = self._delivery.problem.rstrip(".") or "it did not answer in time"

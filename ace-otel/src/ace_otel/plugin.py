@@ -21,7 +21,7 @@ def ace_observers() -> Iterator[ObserverSpec]:
         options=(
             ObserverOption(
                 name="otel",
-                summary="Send spans and metrics to the collector of the OTEL_... variables, or to this backend",
+                summary="Send spans, metrics and logs to the collector of the OTEL_... variables, or to this backend",
                 values=("langfuse", "logfire", "mlflow", "opik", "phoenix"),
                 required_variables={
                     "langfuse": ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"),

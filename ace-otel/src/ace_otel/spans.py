@@ -28,6 +28,7 @@ from typing import Final, final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry._logs import SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event as SpanEvent
@@ -42,6 +43,7 @@ from ace.pipeline import PipelineCancelled
 from ace.protocols import observers
 from ace.redaction import Redactor
 from ace_otel import conventions as names
+from ace_otel.log_events import LogEvent
 
 __all__ = ["SpanBuilder", "check_span", "outcome_of", "run_context"]
 
@@ -76,7 +78,7 @@ class _Step:
 
     span: _Open
     sample: _Open | None
-    run_id: str
+    redactor: Redactor | None
     token: Token[_Step | None] | None = None
     otel_token: Token[Context] | None = None
 
@@ -109,18 +111,24 @@ class SpanBuilder:
         resource: The resource that all spans share.
         sampler: Decides for each trace whether it is sent.
         content: Whether texts of prompts, answers and errors are sent, redacted.
+        happened: Called with each log event; None if none are sent.
     """
 
     def __init__(
-        self, ended: Callable[[ReadableSpan], None], *, resource: Resource, sampler: Sampler, content: bool = False
+        self,
+        ended: Callable[[ReadableSpan], None],
+        *,
+        resource: Resource,
+        sampler: Sampler,
+        content: bool = False,
+        happened: Callable[[LogEvent], None] | None = None,
     ) -> None:
         self._ended = ended
+        self._happened = happened
         self._resource = resource
         self._sampler = sampler
         self._content = content
-        self._scope = InstrumentationScope(
-            "ace_otel", version("ace-otel"), f"https://opentelemetry.io/schemas/{names.SEMANTIC_CONVENTIONS}"
-        )
+        self._scope = InstrumentationScope("ace_otel", version("ace-otel"), names.SCHEMA)
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._wall = time.time_ns() - time.perf_counter_ns()
@@ -177,6 +185,9 @@ class SpanBuilder:
         run = _Run(_Open(context, parent, self._now(), links=links), event.runner, event.resumed, redactor_for())
         with self._lock:
             self._runs[event.run_id] = run
+        attributes: dict[str, AttributeValue] = {names.RUN_ID: event.run_id, names.RUNNER: event.runner}
+        text = f"run {event.run_id} {'resumed' if event.resumed else 'started'}"
+        self._log("ace.run.started", text, attributes, run.span.start, context)
 
     def _is_sampled(self, trace_id: int) -> bool:
         return self._sampler.should_sample(None, trace_id, "ace.run").decision is Decision.RECORD_AND_SAMPLE
@@ -197,7 +208,12 @@ class SpanBuilder:
             "ace.run.stopped_by": event.stopped_by,
         }
         status = Status(StatusCode.ERROR, event.stopped_by) if event.stopped_by else Status(StatusCode.UNSET)
-        self._end(run.span, "ace.run", self._now(), attributes, status)
+        now = self._now()
+        self._end(run.span, "ace.run", now, attributes, status)
+        text = f"run {event.run_id} ended: {event.learned} learned, {event.failed} failed"
+        severity = SeverityNumber.WARN if event.stopped_by else SeverityNumber.INFO
+        stopped = f", stopped by {event.stopped_by}" if event.stopped_by else ""
+        self._log("ace.run.ended", text + stopped, attributes, now, run.span.context, severity)
 
     def _sample_started(self, event: observers.SampleStarted) -> None:
         with self._lock:
@@ -222,7 +238,12 @@ class SpanBuilder:
         if event.failed_at:
             attributes[names.FAILED_AT] = event.failed_at
         status = self._failed(span, event.error, attributes)
-        self._end(span, "ace.sample", self._now(), attributes, status)
+        now = self._now()
+        self._end(span, "ace.sample", now, attributes, status)
+        if status.status_code is StatusCode.ERROR:
+            told = {**attributes, **(span.events[-1].attributes or {})}
+            text = f"sample {event.index} of epoch {event.epoch} failed at {event.failed_at}: {status.description}"
+            self._log("exception", text, told, now, span.context, SeverityNumber.ERROR)
 
     # Steps
 
@@ -231,7 +252,7 @@ class SpanBuilder:
             run = self._runs.get(event.run_id)
             sample = None if run is None else run.samples.get((event.epoch, event.index))
         parent = self._parent(event.run_id) if sample is None else sample.context
-        step = _Step(self._child(parent), sample, event.run_id)
+        step = _Step(self._child(parent), sample, None if run is None else run.redactor)
         step.token = _current.set(step)
         step.otel_token = otel_context.attach(trace.set_span_in_context(NonRecordingSpan(step.span.context)))
 
@@ -297,9 +318,11 @@ class SpanBuilder:
                 "ace.skill.id": change.skill_id,
                 "ace.skill.applied": not change.reason,
             }
+            text = f"{change.kind} {change.skill_id}"
             if change.reason:
-                attributes["ace.skill.reason"] = _text(change.reason)
-            self._add_event(event.run_id, "ace.skill.changed", attributes)
+                attributes["ace.skill.reason"] = reason = _text(change.reason)
+                text = f"{text} skipped: {reason}"
+            self._add_event(event.run_id, "ace.skill.changed", attributes, text)
 
     def _skill_proven(self, event: observers.SkillProven) -> None:
         passed = "not judged" if event.passed is None else "passed" if event.passed else "failed"
@@ -313,7 +336,7 @@ class SpanBuilder:
         if self._content:
             attributes["ace.skill.answer_before"] = _text(event.before)
             attributes["ace.skill.answer_after"] = _text(event.after)
-        self._add_event(event.run_id, "ace.skill.proven", attributes)
+        self._add_event(event.run_id, "ace.skill.proven", attributes, f"proof of {event.skill_id}: {passed}")
 
     def _batch_judged(self, event: observers.BatchJudged) -> None:
         attributes: dict[str, AttributeValue] = {
@@ -323,7 +346,8 @@ class SpanBuilder:
         }
         for name, figures in (("before", event.before), ("after", event.after)):
             attributes |= {f"ace.gate.{name}.{figure}": float(value) for figure, value in figures.items()}
-        self._add_event(event.run_id, "ace.gate.judged", attributes)
+        verdict = "accepted" if event.accepted else "refused"
+        self._add_event(event.run_id, "ace.gate.judged", attributes, f"{event.gate}: operations {verdict}")
 
     def _answer_evaluated(self, event: observers.AnswerEvaluated) -> None:
         for name, score in event.metrics.items():
@@ -331,7 +355,7 @@ class SpanBuilder:
                 names.EVALUATION_NAME: f"{event.environment}.{name}",
                 names.EVALUATION_SCORE: float(score),
             }
-            self._add_event(event.run_id, names.EVALUATION, attributes)
+            self._add_event(event.run_id, names.EVALUATION, attributes, f"{event.environment}.{name}: {score}")
 
     # Helpers
 
@@ -376,7 +400,7 @@ class SpanBuilder:
             span.start = max(span.start, step.span.start)
         self._end(span, name, end, attributes, kind=kind)
 
-    def _add_event(self, run_id: str, name: str, attributes: Mapping[str, AttributeValue]) -> None:
+    def _add_event(self, run_id: str, name: str, attributes: Mapping[str, AttributeValue], text: str) -> None:
         """Add an event to the span of the sample, or of the run if the event concerns no single sample."""
         step = _current.get()
         span = None if step is None else step.sample
@@ -385,7 +409,21 @@ class SpanBuilder:
                 run = self._runs.get(run_id)
             span = None if run is None else run.span
         if span is not None:
-            span.events.append(SpanEvent(name, attributes, self._now()))
+            now = self._now()
+            span.events.append(SpanEvent(name, attributes, now))
+            self._log(name, text, attributes, now, span.context)
+
+    def _log(
+        self,
+        name: str,
+        text: str,
+        attributes: Mapping[str, AttributeValue],
+        when: int,
+        span: SpanContext,
+        severity: SeverityNumber = SeverityNumber.INFO,
+    ) -> None:
+        if self._happened is not None:
+            self._happened(LogEvent(name, text, attributes, when, span, severity))
 
     def _failed(self, span: _Open, error: BaseException | None, attributes: dict[str, AttributeValue]) -> Status:
         """Return the status of a span, and add the exception if there is one.
@@ -463,7 +501,9 @@ def _new_id() -> int:
 
 
 def _text(text: str) -> str:
-    redacted = redactor_for().redact(text)
+    step = _current.get()
+    redactor = None if step is None else step.redactor
+    redacted = (redactor or redactor_for()).redact(text)
     return redacted if len(redacted) <= _LONGEST_TEXT else f"{redacted[:_LONGEST_TEXT]}..."
 
 

@@ -73,9 +73,10 @@ def test_a_store_is_gone_on_with_later(
     assert "was deleted, or another file took its place" in done.err
     assert done.err.splitlines()[-1] == (
         "ace: stopped, because the skillbook cannot be written; "
-        "learn into the copy, or put 'skills.db' back and continue with --resume"
+        "learn into the copy, or put 'books/skills.db' back and continue with --resume"
     )
-    assert "save_to_file" not in done.err, "this is no advice for a command line"
+    assert "save_to_file" not in done.err, "this is not advice for a command line"
+    assert done.out.startswith("Stopped, because books/skills.db cannot be written\n"), "nothing is left in it"
     [copy] = re.findall(r"a copy of what was learned is in '(.*)', until you move it", done.err)
     assert len(Skillbook.open(copy)) >= 2
     assert len(server.requests) < 12, "the rest was paid for, and could not be kept"
@@ -105,7 +106,7 @@ def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) 
     [place] = re.findall(r"a copy of what was learned is in '(.*)', until you move it", done.err)
     assert len(Skillbook.load_from_file(place)) == 3
     assert len(server.requests) < 12, "the rest was paid for, and could not be kept"
-    assert "learn into the copy, or move it to 'skills.json'" in done.err
+    assert "learn into the copy, or move it to 'books/skills.json'" in done.err
 
 
 def learn_into(skillbook: str, tmp_path: Path, server: ScriptedServer) -> Done:

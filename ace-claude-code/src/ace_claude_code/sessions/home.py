@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = [
+    "LEARNER_MODULE",
     "OWN_COMMAND",
     "config_folder",
     "learned_path",
-    "make_state_folder",
     "plugin_data_folder",
     "plugin_folder",
     "project_key",
@@ -22,6 +22,8 @@ __all__ = [
     "transcripts_folder",
 ]
 
+LEARNER_MODULE = "ace_claude_code.sessions.learner"
+"""The module that works off the queue in a process of its own."""
 OWN_COMMAND = "/ace-learning:"
 """The prefix of prompts that are slash commands of our plugin."""
 _LONGEST_NAME = 200
@@ -51,15 +53,6 @@ def plugin_data_folder() -> Path:
 def state_folder() -> Path:
     """Return the folder with everything that was learned, and with the queue."""
     return config_folder() / "ace"
-
-
-def make_state_folder(state: Path) -> None:
-    """Create the folder of the state. Like transcripts, it is only accessible to the user.
-
-    Args:
-        state: The folder of the state.
-    """
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def transcripts_folder() -> Path:

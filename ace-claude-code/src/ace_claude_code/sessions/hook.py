@@ -12,11 +12,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ace.detached import LEARNING_VARIABLE, JobQueue
 from ace.json_fields import text_in
-from ace_claude_code.guard import LEARNING_VARIABLE
-from ace_claude_code.sessions.detached import start_learner
-from ace_claude_code.sessions.home import OWN_COMMAND, skillbook_path, state_folder
-from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
+from ace_claude_code.sessions.home import LEARNER_MODULE, OWN_COMMAND, skillbook_path, state_folder
 from ace_claude_code.sessions.open_sessions import (
     PRIVATE_VARIABLE,
     OpenSession,
@@ -151,8 +149,7 @@ def _begin(event: Mapping[str, object], state: Path) -> None:
         return
     opened = OpenSession(text_in(event, "transcript_path"), session_id, os.getppid())
     note_open_session(state, opened)
-    if waiting_jobs(state):
-        start_learner(state)
+    _start_learner(JobQueue(state))
 
 
 def _hand_over(event: Mapping[str, object], state: Path) -> None:
@@ -160,10 +157,14 @@ def _hand_over(event: Mapping[str, object], state: Path) -> None:
     queue_lost_sessions(state, besides=session_id)
     is_private = is_private_session(state, session_id) or bool(os.environ.get(PRIVATE_VARIABLE))
     if Path(transcript).is_file() and not is_private:  # otherwise it is not stored, such as a session without a prompt
-        add_job(state, Job(transcript=transcript, session_id=session_id))
+        JobQueue(state).add({"transcript": transcript, "session_id": session_id})
     forget_open_session(state, session_id)
-    if waiting_jobs(state):
-        start_learner(state)
+    _start_learner(JobQueue(state))
+
+
+def _start_learner(queue: JobQueue) -> None:
+    if queue.waiting():
+        queue.start_learner(LEARNER_MODULE)
 
 
 if __name__ == "__main__":

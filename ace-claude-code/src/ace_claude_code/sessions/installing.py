@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ace.atomic_file import replace_file
-from ace_claude_code.sessions.home import make_state_folder, plugin_data_folder, plugin_folder, state_folder
-from ace_claude_code.sessions.jobs import learner_lock
+from ace.detached import JobQueue, MadeFolders
+from ace_claude_code.sessions.home import plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
 
 __all__ = ["ForeignPluginError", "earlier_settings", "install", "uninstall"]
-MADE_FOLDERS_FILE = "made-folders.json"
+
+_MADE_FOLDERS_FILE = "made-folders.json"
 """Kept as long as any of our files, even without an installation, because kept skills may be removed later."""
 
 
@@ -45,8 +44,8 @@ def install(settings: SessionSettings) -> Path:
     missing = [each for each in (data, *plugin.parents, *data.parents) if not each.exists()]
     if before is not None and before.projects and settings.projects:
         settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
-    make_state_folder(state)
-    note_made_folders(state, missing)
+    JobQueue(state).make_folder()
+    MadeFolders(state / _MADE_FOLDERS_FILE).note(missing)
     write_settings(state, settings)
     for name, text in plugin_files().items():
         replace_file(plugin / name, text.encode())
@@ -72,15 +71,16 @@ def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None =
     _check_ours(plugin)
     if not plugin.exists() and not state.exists():
         return False
-    made = read_made_folders(state)
+    made = MadeFolders(state / _MADE_FOLDERS_FILE)
+    folders = made.read()
     if plugin.exists():
         _remove_plugin(plugin)
     if state.exists():
         _clear(state, keep_skills=keep_skills, on_wait=on_wait)
-        remove_empty(made)
+        made.remove_empty(folders)
         if not keep_skills:
             shutil.rmtree(state)
-    remove_empty(made)
+    made.remove_empty(folders)
     return True
 
 
@@ -101,11 +101,11 @@ def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None
     (state / "settings.json").unlink(missing_ok=True)
     for name in ("queue", "open", "spend"):
         shutil.rmtree(state / name, ignore_errors=True)
-    with learner_lock(state, wait=True, on_wait=on_wait):
+    with JobQueue(state).lock(wait=True, on_wait=on_wait):
         if not keep_skills and (state / "projects").exists():
             shutil.rmtree(state / "projects")
         for path in state.iterdir():
-            if path.is_file() and path.name != MADE_FOLDERS_FILE:
+            if path.is_file() and path.name != _MADE_FOLDERS_FILE:
                 path.unlink()
 
 
@@ -120,31 +120,3 @@ def earlier_settings() -> SessionSettings | None:
         return read_settings(state_folder())
     except SettingsError:  # installing repairs what is broken, and uninstalling removes it
         return None
-
-
-def note_made_folders(state: Path, folders: Iterable[Path]) -> None:
-    """Add folders to the record."""
-    noted = read_made_folders(state)
-    wanted = list(dict.fromkeys([*noted, *map(str, folders)]))
-    if wanted != noted:
-        replace_file(state / MADE_FOLDERS_FILE, f"{json.dumps(wanted)}\n".encode())
-
-
-def read_made_folders(state: Path) -> list[str]:
-    """Return the recorded folders.
-
-    Args:
-        state: The folder of the state.
-    """
-    try:
-        noted = json.loads((state / MADE_FOLDERS_FILE).read_bytes())
-    except (FileNotFoundError, ValueError):  # empty folders are not removed then, which is harmless
-        return []
-    return [str(folder) for folder in noted] if isinstance(noted, list) else []
-
-
-def remove_empty(folders: Iterable[str]) -> None:
-    """Remove the folders that are empty."""
-    for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
-            Path(folder).rmdir()

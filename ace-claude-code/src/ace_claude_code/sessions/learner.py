@@ -6,8 +6,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ace.detached import Job, JobQueue
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import Job, learner_lock, note_failure, waiting_jobs
 from ace_claude_code.sessions.settings import SessionSettings, read_settings
 
 __all__ = ["main", "work_off"]
@@ -21,25 +21,16 @@ def work_off(state: Path) -> None:
     Args:
         state: The folder of the state.
     """
-    tried: set[str] = set()
-    # A process that adds a job while another one holds the lock relies on that one to read the queue again.
-    while _left(state, tried):
-        with learner_lock(state) as held:
-            if not held:
-                return
-            while (jobs := _left(state, tried)) and (settings := read_settings(state)) is not None:
-                tried.add(jobs[0].path)
-                if not _do(jobs[0], state, settings):
-                    return
-            if read_settings(state) is None:
-                return
+    queue = JobQueue(state)
+
+    def learn(job: Job) -> bool:
+        settings = read_settings(state)
+        return settings is not None and _do(job, queue, settings)
+
+    queue.work_off(learn, is_wanted=lambda: read_settings(state) is not None)
 
 
-def _left(state: Path, tried: set[str]) -> list[Job]:
-    return [job for job in waiting_jobs(state) if job.path not in tried]
-
-
-def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
+def _do(job: Job, queue: JobQueue, settings: SessionSettings) -> bool:
     """Learn from a session, and return whether the model can be used for the next one."""
     from ace.cli import CommandContext
     from ace.integrations import UsageError
@@ -49,26 +40,26 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
     from ace_claude_code.sessions.learning import opened_learner
 
     token = CancellationToken()
+    transcript = job.field("transcript")
     budget = settings.budget_usd
     try:
         with opened_learner(
-            CommandContext("claude-code"), state, settings, cancel_token=token, budget_usd=budget
+            CommandContext("claude-code"), queue.folder, settings, cancel_token=token, budget_usd=budget
         ) as learner:
             learner.learn_job(job)
     except (UsageError, LLMCallError, ClaudeNotFoundError) as error:  # a wrong setting, no login, no binary
-        problem = f"{job.transcript}: {error}"
+        problem = f"{transcript}: {error}"
         _log(problem)
-        note_failure(job, problem, is_outage=True)
+        queue.note_failure(job, problem, is_outage=True)
         return False
     except Exception as error:  # a job that fails must not block the others
-        problem = f"{job.transcript}: {type(error).__name__}: {error}"
+        problem = f"{transcript}: {type(error).__name__}: {error}"
         _log(problem)
-        note_failure(job, problem)
+        queue.note_failure(job, problem)
         return True
     report = learner.report
     _log(
-        "; ".join(report.problems)
-        or f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
+        "; ".join(report.problems) or f"{transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
     )
     if token.is_cancelled and token.reason == "max_cost":
         _log(f"the budget of {budget:g} USD for today is spent; the waiting sessions follow tomorrow")

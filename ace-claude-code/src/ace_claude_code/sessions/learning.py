@@ -12,6 +12,7 @@ from typing import ClassVar, final, get_args
 
 from ace.cli import CommandContext
 from ace.context import ACEStepContext
+from ace.detached import LEARNER_AT_WORK, Job, JobQueue
 from ace.integrations import observing
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
@@ -24,16 +25,13 @@ from ace.steps import GuardedKind
 from ace_claude_code.conversation import read_conversation
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError, read_records
-from ace_claude_code.sessions.detached import start_learner
-from ace_claude_code.sessions.home import OWN_COMMAND, learned_path, skillbook_path, state_folder, transcripts_folder
-from ace_claude_code.sessions.jobs import (
-    LEARNER_AT_WORK,
-    Job,
-    failed_jobs,
-    learner_lock,
-    note_failure,
-    remove_job,
-    waiting_jobs,
+from ace_claude_code.sessions.home import (
+    LEARNER_MODULE,
+    OWN_COMMAND,
+    learned_path,
+    skillbook_path,
+    state_folder,
+    transcripts_folder,
 )
 from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.learner_model import own_model
@@ -122,6 +120,7 @@ class SessionLearner:
         self._budget_usd = budget_usd
         self.report = LearningReport()
         self._state = state
+        self._queue = JobQueue(state)
         self._client = client
         self._allow = allow
         self._provenance = provenance
@@ -174,23 +173,24 @@ class SessionLearner:
             LLMAuthenticationError: As `learn`.
             ClaudeNotFoundError: As `learn`.
         """
-        if not job.transcript:
+        transcript = job.field("transcript")
+        if not transcript:
             problem = f"{job.path} names no transcript; delete it"
             self.report.problems.append(problem)
-            note_failure(job, problem)
+            self._queue.note_failure(job, problem)
             return
-        if not Path(job.transcript).exists():  # Claude Code deletes old ones, and some sessions are never stored
-            remove_job(job)
+        if not Path(transcript).exists():  # Claude Code deletes old ones, and some sessions are never stored
+            self._queue.remove(job)
             return
         if self._budget_usd is not None and self._left_of_budget() <= 0:
             self._token.cancel("max_cost")
             return
         problems = len(self.report.problems)
-        self.learn(Path(job.transcript))
+        self.learn(Path(transcript))
         if len(self.report.problems) > problems:
-            note_failure(job, self.report.problems[-1], is_outage=bool(self.report.outage))
+            self._queue.note_failure(job, self.report.problems[-1], is_outage=bool(self.report.outage))
         elif not self._token.is_cancelled:
-            remove_job(job)
+            self._queue.remove(job)
 
     def _learn(self, traces: Sequence[Record], key: str) -> None:
         if key in self._unusable:
@@ -373,9 +373,9 @@ def learn_now(
         ClaudeNotFoundError: The model is one of Claude Code, and its binary was not found.
     """
     stored = [] if project is None else _stored(project)
-    state = state_folder()
-    with learner_lock(state, wait=True, on_wait=lambda: tell(LEARNER_AT_WORK)):
-        queued = [] if transcripts or stored else [*waiting_jobs(state), *failed_jobs(state)]
+    queue = JobQueue(state_folder())
+    with queue.lock(wait=True, on_wait=lambda: tell(LEARNER_AT_WORK)):
+        queued = [] if transcripts or stored else [*queue.waiting(), *queue.failed()]
         sessions: list[Path | Job] = [*(path.absolute() for path in transcripts), *stored, *queued]
         for number, session in enumerate(sessions, 1):
             if cancel_token.is_cancelled:
@@ -389,8 +389,8 @@ def learn_now(
                 learned = learner.report.turns_learned - before
                 tell(f"session {number} of {len(sessions)}: {learned} turns learned")
     # Sessions that ended while the lock was held did not start a learner.
-    if not cancel_token.is_cancelled and any(job.attempts == 0 for job in waiting_jobs(state)):
-        start_learner(state)
+    if not cancel_token.is_cancelled and any(job.attempts == 0 for job in queue.waiting()):
+        queue.start_learner(LEARNER_MODULE)
     return learner.report
 
 

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ace.atomic_file import append_line, replace_file
+from ace.detached import JobQueue
 from ace.json_fields import list_in, number_in, text_in
-from ace_claude_code.sessions.jobs import Job, add_job
 
 __all__ = [
     "PRIVATE_VARIABLE",
@@ -114,7 +114,7 @@ def queue_lost_sessions(state: Path, *, besides: str) -> None:
         if is_running and not is_idle:
             continue
         if found.st_size > session.seen_bytes:
-            add_job(state, Job(transcript=session.transcript, session_id=session.session_id))
+            JobQueue(state).add({"transcript": session.transcript, "session_id": session.session_id})
         if is_running:
             note_open_session(state, replace(session, seen_bytes=found.st_size))
         else:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ace.detached import JobQueue
 from ace.integrations import counted
 from ace.runners import Spend, spend_of_days
 from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder
-from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
 from ace_claude_code.sessions.learned import LearnedTurn, read_learned
 from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
 from ace_claude_code.sessions.settings import SettingsError, read_settings
@@ -83,7 +83,7 @@ def session_status() -> SessionStatus:
     """Return the state of the installation, the queue and the skillbooks."""
     plugin, state = plugin_folder(), state_folder()
     installed = is_our_plugin(plugin)
-    waiting, failed = waiting_jobs(state), failed_jobs(state)
+    waiting, failed = JobQueue(state).waiting(), JobQueue(state).failed()
     problems = [job.error for job in [*waiting, *failed] if job.error]
     try:
         settings = read_settings(state)

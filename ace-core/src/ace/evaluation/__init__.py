@@ -14,11 +14,26 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluation import Evaluation, JudgedAnswer, UnfinishedEvaluationError
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
-    from ace.evaluation.report import EvaluationReport, html_page, json_report, markdown_report
+    from ace.evaluation.report import (
+        EvaluationReport,
+        html_page,
+        json_report,
+        learning_curve_svg,
+        markdown_report,
+        step_chart_svg,
+    )
     from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict, junit_xml
     from ace.evaluation.skill_tests import SkillTestProgress, SkillTests, case_samples
     from ace.evaluation.splits import Splits, split_samples
-    from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
+    from ace.evaluation.statistics import (
+        Interval,
+        bootstrap_difference,
+        bootstrap_interval,
+        mcnemar_test,
+        pass_hat_k,
+        permutation_test,
+        sign_flip_test,
+    )
     from ace.evaluation.trainer import Trainer, TrainingResult, ValidateStep
     from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 
@@ -55,6 +70,7 @@ __all__ = [
     "ValidationSchedule",
     "ValidationSettings",
     "Verdict",
+    "bootstrap_difference",
     "bootstrap_interval",
     "case_samples",
     "compare",
@@ -62,16 +78,19 @@ __all__ = [
     "html_page",
     "json_report",
     "junit_xml",
+    "learning_curve_svg",
     "leave_one_out",
     "markdown_report",
     "mcnemar_test",
     "pass_hat_k",
+    "permutation_test",
     "pooled",
     "run_experiment",
     "sample_names",
     "sign_flip_test",
     "skill_effects",
     "split_samples",
+    "step_chart_svg",
 ]
 
 
@@ -110,6 +129,7 @@ __getattr__, __dir__ = lazy_exports(
         "ValidationSchedule": "validation_schedule",
         "ValidationSettings": "validation_schedule",
         "Verdict": "skill_test_report",
+        "bootstrap_difference": "statistics",
         "bootstrap_interval": "statistics",
         "case_samples": "skill_tests",
         "compare": "comparison",
@@ -117,16 +137,19 @@ __getattr__, __dir__ = lazy_exports(
         "html_page": "report",
         "json_report": "report",
         "junit_xml": "skill_test_report",
+        "learning_curve_svg": "report",
         "leave_one_out": "effects",
         "markdown_report": "report",
         "mcnemar_test": "statistics",
         "pass_hat_k": "statistics",
+        "permutation_test": "statistics",
         "pooled": "experiment",
         "run_experiment": "experiment",
         "sample_names": "evaluator",
         "sign_flip_test": "statistics",
         "skill_effects": "effects",
         "split_samples": "splits",
+        "step_chart_svg": "report",
     },
     old_names={"ValidationCourse": "ace.evaluation.ValidationSchedule"},
 )

@@ -99,6 +99,11 @@ class TrainingLog:
         """The name of the run of the last point; None without points."""
         return self._points[-1][0] if self._points else None
 
+    @property
+    def runs(self) -> list[str]:
+        """The names of all runs, in the order of their first points."""
+        return list(dict.fromkeys(run for run, _ in self._points))
+
     def points_of(self, run_id: str) -> list[ValidationPoint]:
         """Return the points of a run."""
         return [point for run, point in self._points if run == run_id]

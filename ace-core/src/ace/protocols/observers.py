@@ -274,6 +274,46 @@ class BatchJudged:
     """The same figures with them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsightsFound:
+    """It was determined which insights of a trace are to be learned now, and which wait for further tasks."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    task_id: str
+    """The task; for other traces than attempts at tasks, the place of the trace."""
+    description: str
+    """What was to be done; redacted. Empty if the provenance of skills contains no texts."""
+    success: bool | None
+    """Whether the attempt succeeded; None if it is not known, or it did in part."""
+    consulted: int
+    """How many skills were consulted."""
+    files: int
+    """How many files the errors of the attempt name."""
+    min_confidence: float
+    """The confidence from which insights are learned, from 0 to 1."""
+    ready: int
+    """How many insights have that confidence."""
+    pending: int
+    """How many have less."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactWritten:
+    """The folder with the copies that explain an accepted version was written."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The sample or trace that taught the version."""
+    version: int
+    """The version of the skillbook."""
+    folder: str
+    """The path of the folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReflectionTurn:
     """A recursive reflection has finished a turn."""
@@ -324,6 +364,8 @@ Event = (
     | SkillsChanged
     | SkillProven
     | BatchJudged
+    | InsightsFound
+    | ArtifactWritten
     | ReflectionTurn
     | SubQuestionAnswered
 )

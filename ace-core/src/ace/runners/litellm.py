@@ -117,7 +117,8 @@ class ACELiteLLM:
         reflector: A reflector to use instead of `Reflector(llm)`.
         skill_manager: A skill manager to use instead of `SkillManager(llm)`.
         **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-            checkpoint_interval, extra_steps, allow, max_adds, max_operations, gate; see `LearningSettings`.
+            checkpoint_interval, extra_steps, allow, max_adds, max_operations, insights,
+            min_confidence, gate, artifacts; see `LearningSettings`.
 
     Raises:
         ValueError: Two options exclude each other.

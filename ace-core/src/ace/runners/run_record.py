@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.store import ForgetsAnswers, LocksRuns, SampleKey
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "RunInUseError",
     "RunRecord",
+    "RunSummary",
+    "SampleSummary",
     "SkillUse",
     "UnfinishedRun",
     "forget_answers",
@@ -34,6 +36,7 @@ __all__ = [
     "is_in_use",
     "record_of_run",
     "recorded_runs",
+    "run_summaries",
     "skill_use",
     "unfinished_runs",
 ]
@@ -67,6 +70,46 @@ class UnfinishedRun:
     """How many samples have been learned, over all epochs."""
     failed: int
     """How many samples have failed; a resumed run tries them again."""
+
+
+class SampleSummary(NamedTuple):
+    """What a store knows about one sample of a run."""
+
+    key: SampleKey
+    at: str
+    """When its state was last recorded: ISO 8601, UTC."""
+    state: Literal["learned", "done", "failed", "given up"]
+    """`learned` if it changed the skillbook, `done` if it ended without a change."""
+    version: int | None
+    """The version that it was committed as, if any."""
+    failures: int
+    """How often it has failed."""
+    cited: tuple[str, ...]
+    """The skills that the agent's answer cites."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run of a store, finished or not, with its samples."""
+
+    run_id: str
+    """Its name."""
+    runner: str
+    """The kind of runner that started it, such as `trace_analyser`."""
+    started: str
+    """When it was started: ISO 8601, UTC."""
+    state: Literal["running", "stopped", "finished", "failures"]
+    """`running` until its end is recorded, so also after a kill; `failures` if failed samples can be tried again."""
+    epochs: int
+    """The number of passes over its inputs."""
+    total: int | None
+    """The number of inputs; None if it is not known."""
+    samples: tuple[SampleSummary, ...]
+    """The samples that were recorded, in order; of all epochs."""
+
+    def count(self, *states: str) -> int:
+        """Return the number of samples in any of these states."""
+        return sum(sample.state in states for sample in self.samples)
 
 
 class RunInUseError(SkillbookError):
@@ -181,6 +224,21 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
     """
     store = skillbook.store
     return [] if store is None else [_summary(store, row) for row in _unfinished(store)]
+
+
+def run_summaries(skillbook: Skillbook) -> list[RunSummary]:
+    """Return all runs of a store, finished or not, in the order in which they were started.
+
+    Args:
+        skillbook: The book; one without a store has none.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> run_summaries(Skillbook())
+        []
+    """
+    store = skillbook.store
+    return [] if store is None else [_run_summary(store, row) for row in store.progress(_RUNS)]
 
 
 def record_of_run(
@@ -491,6 +549,32 @@ def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
         learned=learned,
         failed=failed,
     )
+
+
+def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
+    about = json.loads(row.note)
+    samples = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    return RunSummary(
+        run_id=row.key.sample,
+        runner=about["runner"],
+        started=about["started"],
+        state=about["state"],
+        epochs=about["epochs"],
+        total=about["total"],
+        samples=tuple(_sample_summary(each, note) for each, note in samples if "final_test" not in note),
+    )
+
+
+def _sample_summary(row: ProgressRow, note: Mapping[str, Any]) -> SampleSummary:
+    failures = int(note.get("attempt", 0))
+    state: Literal["learned", "done", "failed", "given up"] = "done"
+    if row.version is not None:
+        state = "learned"
+    elif note.get("given_up"):
+        state = "given up"
+    elif _is_failed(row, note):
+        state = "failed"
+    return SampleSummary(row.key, row.at, state, row.version, failures, tuple(note.get("cited", ())))
 
 
 def _now() -> str:

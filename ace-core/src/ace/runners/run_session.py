@@ -164,7 +164,8 @@ class RunSession:
         self._open.enter_context(skillbook.deferred_commits())
         resumed = self._record is not None and self._record.was_begun
         recovered = self._record is not None and self._record.was_killed
-        emit(RunStarted(self._id, runner, epochs, total, resumed, recovered))
+        if is_observed():
+            emit(RunStarted(self._id, runner, epochs, total, resumed, recovered))
 
     async def run_epoch(
         self, calling: Calling, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]

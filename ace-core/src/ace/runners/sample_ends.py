@@ -123,6 +123,8 @@ class SampleEnds:
             seconds: How long it took.
             stopped_by: What stopped it; empty if nothing did.
         """
+        if not is_observed():
+            return
         counts = self.counts
         emit(
             RunEnded(

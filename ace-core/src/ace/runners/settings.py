@@ -22,6 +22,7 @@ from ace.steps.update import checked_reflections_per_call
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
+    from ace.insights import InsightLog
     from ace.pipeline import PipelineHook
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.gate import GateLike
@@ -57,7 +58,10 @@ class StepOptions(TypedDict, total=False):
     max_adds: int | None
     max_operations: int | None
     learn_without_truth: bool
+    insights: InsightLog | None
+    min_confidence: float
     gate: GateLike | None
+    artifacts: str | Path | None
     provenance: Provenance
     reflections_per_call: int
     prove: Prove
@@ -122,9 +126,16 @@ class LearningSettings:
     learn_without_truth: bool = False
     """Whether skills may be changed because of answers that their environment did not verify, such as
     `HeuristicEnvironment`, and whose ground truth is not known. If not, such answers only lead to tags."""
+    insights: InsightLog | None = None
+    """Records what each trace has shown, and what came of it; see `InsightStep`."""
+    min_confidence: float = 0.0
+    """The confidence from which insights are learned, from 0 to 1; it depends on how many tasks have shown them. It
+    needs `insights`."""
     gate: GateLike | None = None
     """Decides whether the operations of a sample are applied, such as `ace.evaluation.CounterGate`. None applies
     all."""
+    artifacts: str | Path | None = None
+    """The directory for a folder about each accepted version, see `ArtifactStep`. It needs a skillbook in a store."""
     provenance: Provenance = "full"
     """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
@@ -189,6 +200,8 @@ class LearningSettings:
             whole_number("max_operations", self.max_operations, of="operations")
         if self.gate is not None:
             with_method("gate", self.gate, "judge")
+        if self.artifacts is not None:
+            file_path("artifacts", self.artifacts)
 
     def _check_proofs(self) -> None:
         if self.prove not in (True, False, "auto"):
@@ -248,7 +261,10 @@ class LearningSettings:
             max_adds=self.max_adds,
             max_operations=self.max_operations,
             learn_without_truth=self.learn_without_truth,
+            insights=self.insights,
+            min_confidence=self.min_confidence,
             gate=self.gate,
+            artifacts=self.artifacts,
             provenance=self.provenance,
             reflections_per_call=self.reflections_per_call,
             agent=agent if self.proof_agent is None else self.proof_agent,

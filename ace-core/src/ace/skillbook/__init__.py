@@ -23,7 +23,7 @@ from ace.skillbook.selection import SourceSummary
 from ace.skillbook.text_changes import BookMark
 
 if TYPE_CHECKING:
-    from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+    from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff, compared_skills
     from ace.skillbook.locations import has_scheme, shown_location
     from ace.skillbook.store import (
         AlreadyCommittedError,
@@ -38,12 +38,14 @@ if TYPE_CHECKING:
         StoredEvent,
         VersionConflictError,
     )
+    from ace.skillbook.timeline import BookSize, SkillChange, SkillTimeline
 
 __all__ = [
     "AlreadyCommittedError",
     "AppliedOperation",
     "BlameEntry",
     "BookMark",
+    "BookSize",
     "Commit",
     "EventRefusedError",
     "ForgetsAnswers",
@@ -52,7 +54,9 @@ __all__ = [
     "ProgressRow",
     "PromptParts",
     "SampleKey",
+    "SkillChange",
     "SkillRow",
+    "SkillTimeline",
     "Skillbook",
     "SkillbookChangedError",
     "SkillbookDiff",
@@ -67,6 +71,7 @@ __all__ = [
     "StoredEvent",
     "UpdateReport",
     "VersionConflictError",
+    "compared_skills",
     "has_scheme",
     "shown_location",
 ]
@@ -77,18 +82,22 @@ __getattr__, __dir__ = lazy_exports(
     {
         "AlreadyCommittedError": "store",
         "BlameEntry": "history",
+        "BookSize": "timeline",
         "Commit": "store",
         "ForgetsAnswers": "store",
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
         "SampleKey": "store",
+        "SkillChange": "timeline",
         "SkillRow": "store",
+        "SkillTimeline": "timeline",
         "SkillbookDiff": "history",
         "SkillbookStore": "store",
         "StoredBook": "store",
         "StoredEvent": "store",
         "VersionConflictError": "store",
+        "compared_skills": "history",
         "has_scheme": "locations",
         "shown_location": "locations",
     },

@@ -9,10 +9,12 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
     from ace.steps.apply import ApplyStep
+    from ace.steps.artifacts import ArtifactDraftStep, ArtifactStep
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.deduplicate import DeduplicateStep
     from ace.steps.evaluate import EvaluateStep
     from ace.steps.gate import GateStep
+    from ace.steps.insights import InsightOutcomeStep, InsightStep
     from ace.steps.known import KnownStep
     from ace.steps.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.load_traces import LoadTracesStep
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentStep",
     "ApplyStep",
+    "ArtifactDraftStep",
+    "ArtifactStep",
     "CheckpointStep",
     "DeduplicateStep",
     "EndOfRun",
@@ -33,6 +37,8 @@ __all__ = [
     "ExportSkillbookMarkdownStep",
     "GateStep",
     "GuardedKind",
+    "InsightOutcomeStep",
+    "InsightStep",
     "KnownStep",
     "LeakageGuard",
     "LoadTracesStep",
@@ -52,6 +58,8 @@ __getattr__, __dir__ = lazy_exports(
     {
         "AgentStep": "agent",
         "ApplyStep": "apply",
+        "ArtifactDraftStep": "artifacts",
+        "ArtifactStep": "artifacts",
         "CheckpointStep": "checkpoint",
         "DeduplicateStep": "deduplicate",
         "EndOfRun": "tail",
@@ -59,6 +67,8 @@ __getattr__, __dir__ = lazy_exports(
         "ExportSkillbookMarkdownStep": "checkpoint",
         "GateStep": "gate",
         "GuardedKind": "leakage_guard",
+        "InsightOutcomeStep": "insights",
+        "InsightStep": "insights",
         "KnownStep": "known",
         "LeakageGuard": "leakage_guard",
         "LoadTracesStep": "load_traces",

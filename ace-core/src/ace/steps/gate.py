@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ace.arguments import checked_class, instance_of, with_method
 from ace.context import ACEStepContext, SkillbookView
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.steps.apply import ApplyStep
 
-__all__ = ["GateStep"]
+__all__ = ["VERDICT", "GateStep"]
+
+VERDICT: Final = "gate_verdict"
+"""The key in the metadata of a context under which `GateStep` puts the verdict."""
 
 
 @checked_class
@@ -58,7 +61,7 @@ class GateStep:
         self.apply = apply
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Note in the metadata of the context which operations the gate refuses.
+        """Put the verdict into the metadata of the context, and which operations the gate refuses.
 
         Raises:
             TypeError: The gate returned something other than a `GateVerdict`.
@@ -73,6 +76,7 @@ class GateStep:
         verdict = self._verdict(UpdateBatch(batch.reasoning, judged))
         if is_observed():
             self._tell(ctx, verdict)
+        ctx = ctx.replace(metadata={**ctx.metadata, VERDICT: verdict})
         if verdict.accepted:
             return ctx
         refused = {

@@ -10,9 +10,11 @@ from ace.context import ACEStepContext
 from ace.proofs import CaseProver
 from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike
 from ace.steps.apply import MAX_ADDS, ApplyStep
+from ace.steps.artifacts import ArtifactDraftStep, ArtifactStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
 from ace.steps.gate import GateStep
+from ace.steps.insights import InsightOutcomeStep, InsightStep, checked_confidence
 from ace.steps.known import KnownStep
 from ace.steps.prove import ProveStep
 from ace.steps.reflect import ReflectStep
@@ -21,6 +23,7 @@ from ace.steps.update import UpdateStep
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
+    from ace.insights import InsightLog
     from ace.pipeline import StepProtocol
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.gate import GateLike
@@ -65,7 +68,10 @@ def learning_tail(
     max_adds: int | None = MAX_ADDS,
     max_operations: int | None = None,
     learn_without_truth: bool = False,
+    insights: InsightLog | None = None,
+    min_confidence: float = 0.0,
     gate: GateLike | None = None,
+    artifacts: str | Path | None = None,
     provenance: Provenance = "full",
     reflections_per_call: int = 1,
     agent: AgentLike | None = None,
@@ -93,7 +99,10 @@ def learning_tail(
         max_adds: How many skills one answer may add; None sets no limit.
         max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
         learn_without_truth: Whether unverified answers may change skills; see `ApplyStep`.
+        insights: Records what each trace has shown; see `InsightStep`. None records nothing.
+        min_confidence: The confidence from which insights are learned, from 0 to 1; needs `insights`.
         gate: Decides whether the operations of a sample are applied; see `GateStep`.
+        artifacts: The directory for a folder about each accepted version; see `ArtifactStep`. None writes none.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
         reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
@@ -106,11 +115,14 @@ def learning_tail(
         final_test: Whether cases whose shown skills have changed are asked once more at the end of a run.
 
     Returns:
-        Known, Reflect, Tag, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known and Prove
-        are missing if skills are not proven, or with `provenance="ids"`; Gate is missing without a gate.
+        Known, Reflect, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known
+        and Prove are missing if skills are not proven, or with `provenance="ids"`; Insights and Gate are missing
+        without a log and without a gate. Before and after Apply are the steps that prepare and write artifacts, and
+        after it the one that records what came of the insights.
 
     Raises:
-        ValueError: `prove` is True and no agent is given, or `reflections_per_call` is out of range.
+        ValueError: `prove` is True and no agent is given, `reflections_per_call` or `min_confidence` is out of range,
+            or there is a `min_confidence` without `insights`.
         TypeError: `reflections_per_call` is above 1, and the skill manager lacks `update_skills_together`.
     """
     allow = () if guard is None else guard.allow
@@ -144,6 +156,24 @@ def learning_tail(
         steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
     if gate is not None:
         steps.insert(-1, GateStep(gate, skillbook, apply=apply))
+    if insights is not None:
+        tag = next(place for place, step in enumerate(steps) if isinstance(step, TagStep))
+        step = InsightStep(
+            insights,
+            skillbook,
+            min_confidence=min_confidence,
+            provenance=provenance,
+            client=getattr(reflector, "llm", None),
+        )
+        steps.insert(tag + 1, step)
+        steps.append(InsightOutcomeStep(insights, skillbook))
+    elif checked_confidence(min_confidence):
+        raise ValueError("min_confidence needs a log of insights; pass insights=InsightLog(path)")
+    if artifacts is not None:
+        client = getattr(reflector, "llm", None)
+        draft = ArtifactDraftStep(artifacts, skillbook, apply=apply, provenance=provenance, client=client)
+        steps.insert(steps.index(apply), draft)
+        steps.append(ArtifactStep(artifacts, skillbook))
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):
             dedup_manager = dedup_manager.with_skill_manager(skill_manager)

@@ -32,6 +32,7 @@ from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
+from ace.steps.insights import has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
@@ -53,7 +54,8 @@ class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
     An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
-    all cases of the sample, the skill manager is not asked.
+    all cases of the sample, or `InsightStep` that too few tasks have shown what it teaches, the skill manager is not
+    asked.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
@@ -133,7 +135,7 @@ class UpdateStep:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        if is_known(ctx):
+        if is_known(ctx) or has_only_pending_insights(ctx):
             return ctx.replace(skill_manager_output=UpdateBatch())
         reflection = needed(ctx.reflection, "reflection", self)
         proposal = await self._proposed(calling, ctx)
@@ -471,7 +473,13 @@ def _with_source(
         learning_text=encodable(nearest or reflection.key_insight),
     )
     if not operation.content or not names:
-        return dataclasses.replace(operation, insight_source=learned)
+        earlier = learnings[nearest].trace_ids if nearest in learnings and not names else []
+        if not operation.content or not earlier:
+            return dataclasses.replace(operation, insight_source=learned)
+        # Other traces have shown the same before, see `InsightStep`.
+        traces = [learned.trace_id, *earlier]
+        metadata = {**operation.counters, EVIDENCE_TRACES: traces}
+        return dataclasses.replace(operation, insight_source=learned, metadata=metadata)
     # Content that matches no learning of the reflector is attributed to all traces.
     shown = learnings[nearest].trace_ids if nearest in learnings else list(names)
     traces = [names[name] for name in shown if name in names] or list(names.values())

@@ -11,9 +11,9 @@ from tests.core.cli.skillbook.conftest import contents
 from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
-TAKEN = {"id": str, "id_in_file": str, "section": str, "content": str}
+IMPORTED = {"id": str, "id_in_file": str, "section": str, "content": str}
 SKIPPED = {"id_in_file": str, "content": str, "reason": str}
-FILE = {"path": str, "taken": [TAKEN], "joined": [str], "skipped": [SKIPPED], "notes": [str]}
+FILE = {"path": str, "imported": [IMPORTED], "updated": [str], "skipped": [SKIPPED], "notes": [str]}
 IMPORT = {"schema": int, "command": str, "skillbook": str, "version": int | None, "files": [FILE]}
 MERGE = {"schema": int, "command": str, "output": str, "version": int | None, "skills": int, "files": [FILE]}
 
@@ -37,9 +37,9 @@ def test_an_import_says_what_was_taken_what_was_not_and_why(
     data = run("import", "play.txt", "foreign.json", "--json").data
     assert misfits(data, IMPORT) == []
     first, second = data["files"]
-    assert [skill["id"] for skill in first["taken"]] == ["str-00001"]
+    assert [skill["id"] for skill in first["imported"]] == ["str-00001"]
     assert [each["reason"] for each in first["skipped"]] == ["already exists as maths-00001"]
-    assert [(skill["id_in_file"], skill["id"]) for skill in second["taken"]] == [("maths-00002", "maths-00005")]
+    assert [(skill["id_in_file"], skill["id"]) for skill in second["imported"]] == [("maths-00002", "maths-00005")]
     assert [each["reason"] for each in second["skipped"]] == ["was removed in the file"]
     assert "author, bullets.colour" in second["notes"][0]
     after = contents(store)
@@ -124,7 +124,7 @@ def test_a_merge_keeps_each_text_once_with_the_higher_counters_and_all_sources(f
     before = [(folder / name).read_bytes() for name in ("a.json", "b.json")]
     data = run("merge", "a.json", "b.json", "-o", "both.json", "--json").data
     assert misfits(data, MERGE) == []
-    assert data["files"][1]["joined"] == ["maths-00001"]
+    assert data["files"][1]["updated"] == ["maths-00001"]
     with Skillbook.open("both.json") as both:
         shared = both.get_skill("maths-00001")
         assert shared is not None

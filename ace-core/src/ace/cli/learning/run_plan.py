@@ -211,10 +211,16 @@ class RunPlan:
         return observing(EventLog(self.options.log, redactor, ids_only=self.settings.provenance == "ids"))
 
     def _print_report(self, target: SkillbookPlace, report: RunReport, done: _Done) -> None:
-        title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
-        print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
+        print_report(report, title=self._title(target, done), noun=self.command.noun, epochs=self.settings.epochs)
         for line in self.command.further_lines(done.further) if done.further else ():
             print_text(line)
+
+    def _title(self, target: SkillbookPlace, done: _Done) -> str:
+        if self.options.dry_run:
+            return "Dry run: nothing was written"
+        if done.stopped_by == "skillbook_not_written":
+            return f"Stopped, because {target} cannot be written"
+        return f"Learned into {target}"
 
     def _left(self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[object], run: _ChosenRun) -> int:
         """Return how many inputs are left to learn from, over all epochs, and say why if that is not all of them."""
@@ -444,9 +450,9 @@ def _how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool, 
         return "this was a dry run, and nothing was written"
     if place.file is not None and stopped_by == "skillbook_not_written":
         if not place.keeps_history:
-            return f"learn into the copy, or move it to {place.name!r}"
+            return f"learn into the copy, or move it to {str(place)!r}"
         if not place.file.exists():
-            return f"learn into the copy, or put {place.name!r} back and continue with --resume"
+            return f"learn into the copy, or put {str(place)!r} back and continue with --resume"
     if can_resume:
         return "what was learned is kept; the same command with --resume continues the run"
     return f"what was learned is kept; a run into {place.name!r} cannot be resumed (one into a .db file can)"

@@ -283,11 +283,11 @@ def report_as_json(report: FileReport) -> dict[str, object]:
     """
     return {
         "path": report.place,
-        "taken": [
+        "imported": [
             {"id": report.ids.get(skill.id), "id_in_file": skill.id, "section": skill.section, "content": skill.content}
             for skill in report.intake.taken
         ],
-        "joined": list(report.joined),
+        "updated": list(report.joined),
         "skipped": [
             {"id_in_file": each.skill.id, "content": each.skill.content, "reason": each.reason}
             for each in report.intake.left

@@ -1,0 +1,428 @@
+"""What the attempts at tasks have shown so far, with a confidence that depends on how many tasks have shown it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from ace.arguments import checked_class, one_of, shown, whole_number
+from ace.atomic_file import append_line, folder_lock
+from ace.deduplication.wording import may_contradict, telling_words, told_values
+from ace.json_fields import Record, list_in, text_in
+
+if TYPE_CHECKING:
+    from ace.protocols.deduplication import EmbedderLike
+
+__all__ = ["ONLINE_ELIGIBLE", "Insight", "InsightLog", "InsightStatus", "confidence", "confidence_word"]
+
+InsightStatus = Literal["pending", "accepted", "refused"]
+"""What became of an insight: too few tasks have shown it, a skill came of it, or none did."""
+
+ONLINE_ELIGIBLE: Final = 0.8
+"""The confidence from which a single run may learn an insight."""
+
+_BY_TASKS: Final = {1: 0.5, 2: 0.7, 3: 0.8, 4: 0.85, 5: 0.9}
+_MANY: Final = max(_BY_TASKS)
+_CRITICAL: Final = 0.8
+_MOST: Final = 0.99
+_WORDS: Final = ((0.9, "high"), (0.8, "strong"), (0.7, "moderate"), (0.0, "low"))
+_MOST_PROBLEMS: Final = 1000
+_DEFAULT_THRESHOLD: Final = 0.85
+
+
+def confidence(tasks: int, *, critical: bool = False) -> float:
+    """Return how much an insight that so many tasks have shown is to be trusted, from 0.5 to 0.99.
+
+    Args:
+        tasks: The number of different tasks that have shown it, at least 1.
+        critical: Whether it explains an error with which an attempt failed.
+
+    Raises:
+        ValueError: `tasks` is below 1.
+
+    Example:
+        >>> [confidence(tasks) for tasks in (1, 2, 3, 4, 5, 6, 50)]
+        [0.5, 0.7, 0.8, 0.85, 0.9, 0.91, 0.99]
+        >>> confidence(1, critical=True)
+        0.8
+    """
+    whole_number("tasks", tasks)
+    by_tasks = _BY_TASKS.get(tasks) or min(round(_BY_TASKS[_MANY] + (tasks - _MANY) / 100, 2), _MOST)
+    return max(by_tasks, _CRITICAL) if critical else by_tasks
+
+
+def confidence_word(value: float) -> str:
+    """Return a confidence as a word: high, strong, moderate or low.
+
+    Args:
+        value: The confidence, from 0 to 1.
+
+    Example:
+        >>> [confidence_word(value) for value in (0.93, 0.85, 0.7, 0.5)]
+        ['high', 'strong', 'moderate', 'low']
+    """
+    return next(word for least, word in _WORDS if value >= least)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight:
+    """What one attempt at a task has shown.
+
+    Raises:
+        ValueError: The status is unknown, or the confidence is not from 0 to 1.
+
+    Example:
+        >>> insight = Insight(task_id="bd-1", trace_id="t1", recommendation="Run tsc before the tests.")
+        >>> insight.status, insight.online_eligible, insight.id == Insight.id_of("bd-1", "t1", insight.recommendation)
+        ('pending', False, True)
+    """
+
+    task_id: str
+    """The task."""
+    trace_id: str
+    """The attempt."""
+    recommendation: str
+    """What to learn from it."""
+    pattern: str = ""
+    """What was seen."""
+    evidence: Sequence[str] = ()
+    """Where in the trace it was seen."""
+    confidence: float = _BY_TASKS[1]
+    """How much it is to be trusted, see `confidence`."""
+    tasks: Sequence[str] = ()
+    """The tasks that have shown it so far, this one included."""
+    section: str = ""
+    """The section of the skill that came of it."""
+    delta: str | None = None
+    """The skill that came of it, as `[Bullet #ID] text`."""
+    status: InsightStatus = "pending"
+    """What became of it."""
+    reason: str = ""
+    """Why it was refused, or what it is waiting for."""
+    id: str = ""
+    """A hash of the attempt and the recommendation, so an insight that is recorded twice is the same one."""
+    timestamp: str = ""
+    """When it was recorded first: ISO 8601, UTC."""
+
+    def __post_init__(self) -> None:
+        one_of("status", self.status, get_args(InsightStatus))
+        if not 0 <= self.confidence <= 1:
+            raise ValueError(f"confidence must be from 0 to 1, got {shown(self.confidence)}")
+        if not self.id:
+            object.__setattr__(self, "id", self.id_of(self.task_id, self.trace_id, self.recommendation))
+        if not self.tasks:
+            object.__setattr__(self, "tasks", (self.task_id,))
+
+    @property
+    def online_eligible(self) -> bool:
+        """Whether a single run may learn it: its confidence is 0.8 or more."""
+        return self.confidence >= ONLINE_ELIGIBLE
+
+    @staticmethod
+    def id_of(task_id: str, trace_id: str, recommendation: str) -> str:
+        """Return the id of an insight.
+
+        Args:
+            task_id: The task.
+            trace_id: The attempt.
+            recommendation: What to learn; differences in case, articles and sentence punctuation do not count.
+        """
+        parts = [task_id, trace_id, sorted(told_values(recommendation)), list(telling_words(recommendation))]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_record(cls, record: object) -> Insight:
+        """Return the insight that a line of the log describes.
+
+        Args:
+            record: The parsed JSON.
+
+        Raises:
+            ValueError: It is not an insight; the text says what is wrong.
+
+        Example:
+            >>> Insight.from_record({"task_id": "bd-1"})
+            Traceback (most recent call last):
+            ...
+            ValueError: an insight needs the fields task_id, trace_id and recommendation
+        """
+        if not isinstance(record, Mapping):
+            raise ValueError(f"an insight must be a JSON object, got {shown(record)}")
+        task_id, trace_id = text_in(record, "task_id", "bead_id"), text_in(record, "trace_id")
+        recommendation = text_in(record, "recommendation")
+        if not (task_id and trace_id and recommendation):
+            raise ValueError("an insight needs the fields task_id, trace_id and recommendation")
+        value = record.get("confidence", _BY_TASKS[1])
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"the confidence must be a number, got {shown(value)}")
+        return cls(
+            id=text_in(record, "id"),
+            timestamp=text_in(record, "timestamp"),
+            task_id=task_id,
+            trace_id=trace_id,
+            pattern=text_in(record, "pattern"),
+            evidence=_texts(record, "evidence"),
+            recommendation=recommendation,
+            confidence=float(value),
+            tasks=_texts(record, "tasks"),
+            section=text_in(record, "section"),
+            delta=text_in(record, "delta") or None,
+            status=_status(record.get("status", "pending")),
+            reason=text_in(record, "reason"),
+        )
+
+    def as_record(self) -> dict[str, object]:
+        """Return the JSON object for the log."""
+        return {
+            "id": self.id,
+            "timestamp": self.timestamp,
+            "task_id": self.task_id,
+            "trace_id": self.trace_id,
+            "pattern": self.pattern,
+            "evidence": list(self.evidence),
+            "recommendation": self.recommendation,
+            "confidence": self.confidence,
+            "tasks": list(self.tasks),
+            "online_eligible": self.online_eligible,
+            "section": self.section,
+            "delta": self.delta,
+            "status": self.status,
+            "reason": self.reason,
+        }
+
+
+def _status(value: object) -> InsightStatus:
+    for status in get_args(InsightStatus):
+        if status == value:
+            found: InsightStatus = status
+            return found
+    raise ValueError(f"the status must be pending, accepted or refused, got {shown(value)}")
+
+
+def _texts(record: Record, name: str) -> tuple[str, ...]:
+    return tuple(each for each in list_in(record, name) if isinstance(each, str))
+
+
+_Pattern = tuple[frozenset[str], tuple[str, ...]]
+"""The deciding values of a recommendation, and its significant words in order."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been read of the log."""
+
+    by_id: dict[str, Insight] = field(default_factory=dict)
+    by_pattern: defaultdict[frozenset[str], defaultdict[tuple[str, ...], dict[str, None]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    of_trace: defaultdict[tuple[str, str], dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+
+    def take(self, insight: Insight) -> None:
+        self.by_id[insight.id] = insight
+        values, words = _pattern_of(insight.recommendation)
+        self.by_pattern[values][words][insight.id] = None
+        self.of_trace[insight.task_id, insight.trace_id][insight.id] = None
+
+
+@checked_class
+class InsightLog:
+    """A log of insights, one JSON object per line. Of several lines about one insight, the last one counts.
+
+    Several threads and processes may record insights, and read them, at the same time.
+
+    Args:
+        path: The file. It need not exist: it is created when the first insight is recorded, and can only be read by its
+            owner.
+        embedder: Also finds the same pattern in other words: texts with the same deciding values whose vectors are
+            similar, from the embedder's own threshold. By default only texts with the same significant words are the
+            same pattern.
+
+    Example:
+        >>> import tempfile
+        >>> log = InsightLog(Path(tempfile.mkdtemp()) / "insights.jsonl")
+        >>> log.record([Insight(task_id="bd-1", trace_id="t1", recommendation="Run tsc first.")])
+        >>> log.record([Insight(task_id="bd-2", trace_id="t7", recommendation="run tsc first")])
+        >>> [insight.task_id for insight in log.same_pattern("Run tsc first!")], len(log.insights())
+        (['bd-1', 'bd-2'], 2)
+    """
+
+    def __init__(self, path: str | Path = "logs/insights.jsonl", *, embedder: EmbedderLike | None = None) -> None:
+        self.path: Final = Path(path)
+        """The file."""
+        self.embedder = embedder
+        self.problems: list[str] = []
+        """The lines that are not insights, at most the first 1,000, each with the reason."""
+        self._lock = threading.RLock()
+        self._known = _Known()
+        self._file: tuple[int, int] = (0, 0)
+        self._position = 0
+        self._line = 0
+        self._vectors: dict[str, Sequence[float]] = {}
+
+    def insights(
+        self,
+        *,
+        tasks: Collection[str] = (),
+        status: InsightStatus | None = None,
+        min_confidence: float = 0.0,
+    ) -> list[Insight]:
+        """Return insights in the order in which they were recorded first.
+
+        Args:
+            tasks: Only return those of these tasks; of all tasks if it is empty.
+            status: Only return those with this status; None returns all.
+            min_confidence: Only return those with at least this confidence, from 0 to 1.
+
+        Raises:
+            OSError: The log exists and cannot be read.
+        """
+        with self._lock:
+            self._refresh()
+            return [
+                insight
+                for insight in self._known.by_id.values()
+                if (not tasks or insight.task_id in tasks)
+                and status in (None, insight.status)
+                and insight.confidence >= min_confidence
+            ]
+
+    def of_trace(self, task_id: str, trace_id: str) -> list[Insight]:
+        """Return the insights of one attempt.
+
+        Args:
+            task_id: The task.
+            trace_id: The attempt.
+
+        Raises:
+            OSError: The log exists and cannot be read.
+        """
+        with self._lock:
+            self._refresh()
+            return [self._known.by_id[id] for id in self._known.of_trace.get((task_id, trace_id), ())]
+
+    def same_pattern(self, recommendation: str) -> list[Insight]:
+        """Return the insights that recommend the same, with any status.
+
+        Two texts recommend the same if their deciding values (numbers, codes, names and quoted phrases) are the same,
+        and their significant words are equal or the embedder finds them similar. Texts that may contradict each other
+        never do.
+
+        Args:
+            recommendation: The text.
+
+        Raises:
+            OSError: The log exists and cannot be read.
+            LLMError: The embedding model could not be reached.
+        """
+        values, words = _pattern_of(recommendation)
+        with self._lock:
+            self._refresh()
+            candidates = self._known.by_pattern.get(values)
+            if not candidates:
+                return []
+            found = dict(candidates.get(words, {}))
+            if self.embedder is not None:
+                others = [ids for other, ids in candidates.items() if other != words]
+                texts = {self._known.by_id[next(iter(ids))].recommendation: ids for ids in others}
+                for text in self._similar(recommendation, list(texts)):
+                    found.update(texts[text])
+            return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
+
+    def record(self, insights: Iterable[Insight]) -> None:
+        """Record insights that are new or have changed. They are on the disk when this returns.
+
+        Args:
+            insights: The insights. The time of those without a timestamp is set.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        with self._lock, folder_lock(self.path):
+            self._refresh()
+            lines = []
+            for insight in insights:
+                known = self._known.by_id.get(insight.id)
+                record = insight.as_record()
+                record["timestamp"] = insight.timestamp or (known.timestamp if known is not None else _now())
+                if known is None or known.as_record() != record:
+                    lines.append(json.dumps(record))
+            if not lines:
+                return
+            size = self.path.stat().st_size if self.path.exists() else 0
+            try:
+                append_line(self.path, "\n".join(lines))
+            except OSError:
+                if self.path.exists() and self.path.stat().st_size > size:
+                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
+                raise
+            self._refresh()
+
+    def _similar(self, text: str, others: Sequence[str]) -> list[str]:
+        """Return the texts that the embedder finds similar and that do not contradict."""
+        assert self.embedder is not None
+        candidates = [other for other in others if not may_contradict(text, other)]
+        missing = [each for each in dict.fromkeys([text, *candidates]) if each not in self._vectors]
+        if not candidates:
+            return []
+        if missing:
+            self._vectors.update(zip(missing, self.embedder.embed(missing), strict=True))
+        threshold = float(getattr(self.embedder, "similarity_threshold", _DEFAULT_THRESHOLD))
+        return [each for each in candidates if _cosine(self._vectors[text], self._vectors[each]) >= threshold]
+
+    def _refresh(self) -> None:
+        """Read the complete lines that were added since the last time; everything, if the file is another one."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            if self._position:
+                self._forget()
+            return
+        with file:
+            status = os.fstat(file.fileno())
+            is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
+            if self._position and not is_same:
+                self._forget()
+            self._file = (status.st_dev, status.st_ino)
+            file.seek(self._position)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._position += len(line)
+                self._line += 1
+                self._take(line)
+
+    def _forget(self) -> None:
+        self._known = _Known()
+        self._position = self._line = 0
+        self.problems = []
+
+    def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            self._known.take(Insight.from_record(json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            if len(self.problems) < _MOST_PROBLEMS:
+                self.problems.append(f"{self.path}:{self._line}: {error}")
+
+
+def _pattern_of(recommendation: str) -> _Pattern:
+    return told_values(recommendation), telling_words(recommendation)
+
+
+def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    lengths = math.hypot(*first) * math.hypot(*second)
+    return sum(a * b for a, b in zip(first, second, strict=True)) / lengths if lengths else 0.0
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

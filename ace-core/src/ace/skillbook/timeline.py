@@ -1,0 +1,205 @@
+"""Every change to every skill of a store, in memory: for pages that show histories of many skills."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+from ace.gc_pause import gc_paused
+from ace.skill import Skill
+from ace.skillbook import history
+from ace.skillbook.errors import EventRefusedError, SkillbookFileError
+from ace.skillbook.events import Embedded, Event, RolledBack, apply_event, touched_ids
+from ace.skillbook.history import HistoryEntry
+from ace.skillbook.state import BookState
+from ace.skillbook.store import SampleKey, SkillbookStore
+
+__all__ = ["BookSize", "SkillChange", "SkillTimeline"]
+
+
+class SkillChange(NamedTuple):
+    """One change to a skill, with the skill before and after it, without vectors."""
+
+    skill_id: str
+    version: int
+    at: str
+    """The time of the commit: ISO 8601, UTC."""
+    author: str
+    key: SampleKey | None
+    """The sample that taught it, if any."""
+    event: Event
+    before: Skill | None
+    """None if the skill did not exist."""
+    after: Skill | None
+    """None if it was deleted."""
+    position: int = 0
+    """Its place in the order of the book after the change."""
+
+
+class BookSize(NamedTuple):
+    """The number of active skills at a version."""
+
+    version: int
+    at: str
+    active: int
+
+
+@final
+class SkillTimeline:
+    """The history of a store, replayed once, so that no later question replays it again. Not thread-safe.
+
+    `Skillbook.blame` and `Skillbook.as_of` read the history for each question; this class keeps all of it in memory,
+    with one copy of a skill for each change to it.
+
+    Args:
+        store: The store.
+
+    Example:
+        >>> import tempfile
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook.open(f"{tempfile.mkdtemp()}/skills.db")
+        >>> skill = book.add_skill("maths", "Check the units.")
+        >>> book.tag_skill(skill.id, "helpful").helpful
+        1
+        >>> timeline = SkillTimeline(book.store)
+        >>> timeline.read_new()
+        2
+        >>> [(change.version, change.after.helpful) for change in timeline.changes(skill.id)]
+        [(1, 0), (2, 1)]
+        >>> [skill.helpful for skill in timeline.skills_at(1)]
+        [0]
+        >>> book.close()
+    """
+
+    def __init__(self, store: SkillbookStore) -> None:
+        self._store = store
+        self._state = BookState()
+        self._entries: list[HistoryEntry] = []
+        self._changes: dict[str, list[SkillChange]] = {}
+        self._by_version: dict[int, list[SkillChange]] = {}
+        self._sizes: list[BookSize] = []
+        self.version = 0
+        """The newest version that was read."""
+
+    def read_new(self) -> int:
+        """Read the versions that were committed since the last call.
+
+        Returns:
+            The number of versions.
+
+        Raises:
+            SkillbookFileError: If the history is damaged. What was read before stays.
+        """
+        first = self.version
+        with gc_paused():
+            for entry in history.entries(self._store, self.version):
+                self._take(entry)
+        self.version = max(self.version, self._store.version())
+        return self.version - first
+
+    @property
+    def entries(self) -> Sequence[HistoryEntry]:
+        """The versions, oldest first, except those that only stored embeddings."""
+        return self._entries
+
+    @property
+    def sizes(self) -> Sequence[BookSize]:
+        """The number of active skills after each of these versions."""
+        return self._sizes
+
+    def entry(self, version: int) -> HistoryEntry | None:
+        """Return a version; None if there is none, or if it only stored embeddings.
+
+        Args:
+            version: Its number.
+        """
+        place = bisect_right(self._entries, version, key=lambda entry: entry.version) - 1
+        return self._entries[place] if place >= 0 and self._entries[place].version == version else None
+
+    def changes(self, skill_id: str) -> Sequence[SkillChange]:
+        """Return every change to a skill, oldest first.
+
+        Args:
+            skill_id: The skill.
+        """
+        return self._changes.get(skill_id, ())
+
+    def changes_of(self, version: int) -> Sequence[SkillChange]:
+        """Return the changes that a version made, in their order.
+
+        Args:
+            version: Its number.
+        """
+        return self._by_version.get(version, ())
+
+    def skill_at(self, skill_id: str, version: int) -> Skill | None:
+        """Return a skill as it was at a version; None if it did not exist.
+
+        Args:
+            skill_id: The skill.
+            version: The version.
+        """
+        change = self._last_change(skill_id, version)
+        return None if change is None else change.after
+
+    def skills_at(self, version: int, *, include_invalid: bool = False) -> list[Skill]:
+        """Return the skills of a version in the order of the book, without vectors.
+
+        Args:
+            version: The version; 0 is empty.
+            include_invalid: Whether to include skills that were soft-removed or merged into others.
+        """
+        found = [(change.position, change.after) for change in self._changes_at(version) if change.after is not None]
+        found.sort(key=lambda pair: pair[0])
+        return [skill for _, skill in found if include_invalid or skill.is_active]
+
+    def _changes_at(self, version: int) -> list[SkillChange]:
+        changes = (self._last_change(skill_id, version) for skill_id in self._changes)
+        return [change for change in changes if change is not None]
+
+    def _last_change(self, skill_id: str, version: int) -> SkillChange | None:
+        changes = self._changes.get(skill_id, ())
+        place = bisect_right(changes, version, key=lambda change: change.version) - 1
+        return changes[place] if place >= 0 else None
+
+    def _take(self, entry: HistoryEntry) -> None:
+        for event in entry.events:
+            if isinstance(event, Embedded):
+                continue
+            try:
+                if isinstance(event, RolledBack):
+                    self._roll_back(entry, event)
+                else:
+                    self._apply(entry, event)
+            except EventRefusedError as error:
+                place = f"version {entry.version} of the history"
+                raise SkillbookFileError(f"it is inconsistent with the earlier ones: {error}", place=place) from error
+        self._entries.append(entry)
+        self._sizes.append(BookSize(entry.version, entry.at, self._state.active_count))
+        self.version = entry.version
+
+    def _apply(self, entry: HistoryEntry, event: Event) -> None:
+        before = {skill_id: self._state.skills.get(skill_id) for skill_id in touched_ids(event)}
+        applied = apply_event(self._state, event)
+        for skill_id in dict.fromkeys(touched_ids(applied)):
+            self._note(entry, applied, skill_id, before.get(skill_id))
+
+    def _roll_back(self, entry: HistoryEntry, event: RolledBack) -> None:
+        target = [change for change in self._changes_at(event.version) if change.after is not None]
+        then = BookState()
+        then.fill([change.after for change in target if change.after], [change.position for change in target])
+        now, self._state = self._state, history.rolled_back(self._state, then)
+        for skill_id in [*self._state.skills, *(skill_id for skill_id in now.skills if skill_id not in then.skills)]:
+            before = now.skills.get(skill_id)
+            if before != then.skills.get(skill_id) or now.positions.get(skill_id) != then.positions.get(skill_id):
+                self._note(entry, event, skill_id, before)
+
+    def _note(self, entry: HistoryEntry, event: Event, skill_id: str, before: Skill | None) -> None:
+        after = self._state.skills.get(skill_id)
+        if before is None and after is None:
+            return
+        position = self._state.positions.get(skill_id, 0)
+        change = SkillChange(skill_id, entry.version, entry.at, entry.author, entry.key, event, before, after, position)
+        self._changes.setdefault(skill_id, []).append(change)
+        self._by_version.setdefault(entry.version, []).append(change)

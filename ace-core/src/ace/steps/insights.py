@@ -1,0 +1,432 @@
+"""`InsightStep` and `InsightOutcomeStep`: learn only what enough tasks have shown, and record what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ace.arguments import checked_class, instance_of, one_of, shown
+from ace.calls.model_calls import redactor_for
+from ace.context import ACEStepContext
+from ace.deduplication.wording import told_values
+from ace.insights import Insight, InsightLog, confidence
+from ace.json_fields import mapping_in, text_in
+from ace.protocols.errors import encodable
+from ace.protocols.observers import InsightsFound, emit, is_observed
+from ace.retrieval import words
+from ace.skill import PROVENANCES, Provenance
+from ace.skillbook.store import SampleKey
+from ace.steps.context_access import is_learned, needed, run_of, stop_if_cancelled
+from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
+from ace.steps.trace_cases import is_known
+
+if TYPE_CHECKING:
+    from ace.outputs import ExtractedLearning, ReflectorOutput
+    from ace.redaction import Redactor
+    from ace.roles.trace_reading import StandardTrace
+    from ace.skillbook import Skillbook
+    from ace.steps.outcomes import SampleOutcome
+
+__all__ = ["FoundInsights", "InsightOutcomeStep", "InsightStep", "found_insights", "has_only_pending_insights"]
+
+_FOUND: Final = "insights"
+_SUBMITTED: Final = "being learned"
+"""The reason of an insight between the request for an update and its outcome."""
+_ERROR_LINE: Final = re.compile(
+    r"^(?:(?P<file>[^\s:][^:\n]*?)(?::\d+){0,2}: )?error: (?P<message>.+?)(?: \([^()\n]*\))?$", re.MULTILINE
+)
+_LONGEST_EVIDENCE: Final = 2000
+_MOST_ERRORS: Final = 100
+_SHORTEST_MESSAGE: Final = 8
+"""In characters. A shorter message may be part of any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInsights:
+    """The insights of one sample."""
+
+    task_id: str
+    trace_id: str
+    ready: Sequence[Insight] = ()
+    """Those that are learned now."""
+    earlier: Sequence[tuple[str, Insight]] = ()
+    """Those of other traces that show the same as one that is learned now, with the id of that one."""
+    pending: Sequence[Insight] = ()
+    """Those that wait for further tasks."""
+
+
+class _Error(NamedTuple):
+    """An error that a command of the attempt reported."""
+
+    file: str
+    message: str
+    place: str
+
+
+def found_insights(ctx: ACEStepContext) -> FoundInsights | None:
+    """Return the insights of a sample; None if `InsightStep` has not processed it.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    found: FoundInsights | None = ctx.metadata.get(_FOUND)
+    return found
+
+
+def has_only_pending_insights(ctx: ACEStepContext) -> bool:
+    """Return whether everything that a sample teaches waits for further tasks, so that no update is requested.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    found = found_insights(ctx)
+    return found is not None and bool(found.pending) and not found.ready
+
+
+@checked_class
+class InsightStep:
+    """Records what each trace has shown, and lets only the insights with enough confidence be learned.
+
+    The confidence depends on how many different tasks have shown the same, see `ace.insights.confidence`. Insights
+    below `min_confidence` stay pending in the log, and the skill manager is not asked about them. When another task
+    shows the same pattern, they count, and the skill gets all traces that have shown it as its sources.
+
+    An insight about an error with which the attempt failed is critical, and counts as if three tasks had shown it.
+
+    Judgements of skills are not affected: they are counted before this step. Neither is a reflection without learnings.
+
+    Args:
+        log: The log of insights.
+        skillbook: The book that learns; the step runs in its lane.
+        min_confidence: The confidence from which insights are learned, from 0 to 1.
+        provenance: With `ids`, the log contains the recommendations but no text about the trace.
+        client: A client whose keys are redacted in the log.
+
+    Raises:
+        ValueError: `min_confidence` is not from 0 to 1, or `provenance` is unknown.
+
+    Example:
+        >>> from ace import Skillbook
+        >>> InsightStep(InsightLog(), Skillbook(), min_confidence=0.8).lane
+        'skillbook'
+    """
+
+    requires = frozenset({"reflection"})
+    provides = frozenset({"reflection"})
+    lane = "skillbook"
+    max_workers = 1
+
+    def __init__(
+        self,
+        log: InsightLog,
+        skillbook: Skillbook,
+        *,
+        min_confidence: float = 0.0,
+        provenance: Provenance = "full",
+        client: object = None,
+    ) -> None:
+        instance_of("log", log, InsightLog)
+        one_of("provenance", provenance, PROVENANCES)
+        self.log = log
+        self.skillbook = self.lane_key = skillbook
+        self.min_confidence = checked_confidence(min_confidence)
+        self.provenance: Provenance = provenance
+        self.client = client
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Record the insights, and remove those that stay pending from the reflection.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        if is_learned(ctx) or is_known(ctx):
+            return ctx
+        stop_if_cancelled()
+        from ace.roles.trace_reading import read_trace
+
+        reflection = needed(ctx.reflection, "reflection", self)
+        read = read_trace(needed(ctx.trace, "trace", self))
+        redactor = redactor_for(self.client)
+        task_id, trace_id = _names(ctx, read, redactor)
+        errors = list(_errors_in(read))
+        found = FoundInsights(task_id, trace_id)
+        kept: list[ExtractedLearning] = []
+        has_sources = False
+        for learning in _learnings(reflection):
+            insight = self._insight(task_id, trace_id, learning, reflection, errors, redactor)
+            earlier = [each for each in self.log.same_pattern(insight.recommendation) if each.id != insight.id]
+            is_critical = read["success"] is False and any(_names_error(learning, error) for error in errors)
+            # A learning of a group of traces names those that show it.
+            own = [redactor.redact_name(name) for name in learning.trace_ids] or [task_id]
+            tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
+            insight = replace(insight, tasks=tasks, confidence=confidence(len(tasks), critical=is_critical))
+            if insight.confidence < self.min_confidence:
+                found = replace(found, pending=(*found.pending, replace(insight, reason=_waiting_for(insight))))
+                continue
+            ready = replace(insight, reason=_SUBMITTED)
+            same = tuple((ready.id, each) for each in earlier)
+            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *same))
+            sources = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
+            is_joined = bool(sources) and not learning.trace_ids
+            kept.append(learning.model_copy(update={"trace_ids": sources}) if is_joined else learning)
+            has_sources = has_sources or is_joined
+        self.log.record([*found.ready, *found.pending])
+        if is_observed():
+            self._tell(ctx, found, read, errors, redactor)
+        ctx = ctx.replace(metadata={**ctx.metadata, _FOUND: found})
+        if not found.pending and not has_sources:
+            return ctx  # the same reflection, for which a proposal may have been prefetched
+        return ctx.replace(reflection=_reduced(reflection, kept, is_complete=not found.pending))
+
+    def _insight(
+        self,
+        task_id: str,
+        trace_id: str,
+        learning: ExtractedLearning,
+        reflection: ReflectorOutput,
+        errors: Sequence[_Error],
+        redactor: Redactor,
+    ) -> Insight:
+        def hidden(text: str) -> str:
+            return encodable(redactor.redact(text[:_LONGEST_EVIDENCE]))
+
+        has_texts = self.provenance == "full"
+        places = [error.place for error in errors if _names_error(learning, error)]
+        evidence = [*([learning.evidence] if learning.evidence else []), *places]
+        return Insight(
+            task_id=task_id,
+            trace_id=trace_id,
+            recommendation=hidden(learning.learning),
+            pattern=hidden(reflection.error_identification or reflection.key_insight) if has_texts else "",
+            evidence=tuple(map(hidden, evidence)) if has_texts else (),
+        )
+
+    def _tell(
+        self,
+        ctx: ACEStepContext,
+        found: FoundInsights,
+        read: StandardTrace,
+        errors: Sequence[_Error],
+        redactor: Redactor,
+    ) -> None:
+        emit(
+            InsightsFound(
+                run_id=run_of(ctx),
+                trace_id=str(ctx.metadata.get("trace_id", "")),
+                task_id=found.task_id,
+                description=redactor.redact(read["question"]) if self.provenance == "full" else "",
+                success=read["success"],
+                consulted=len(read["skill_ids"]),
+                files=len({error.file for error in errors if error.file}),
+                min_confidence=self.min_confidence,
+                ready=len(found.ready),
+                pending=len(found.pending),
+            )
+        )
+
+
+@checked_class
+class InsightOutcomeStep:
+    """Records in the log what came of the insights of a trace, after its operations were applied.
+
+    With the first trace, it completes what a process has left undone that was killed after a commit.
+
+    Args:
+        log: The log of insights.
+        skillbook: The book that learns.
+    """
+
+    requires = frozenset({"skill_manager_output"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+    max_workers = 1
+
+    def __init__(self, log: InsightLog, skillbook: Skillbook) -> None:
+        instance_of("log", log, InsightLog)
+        self.log = log
+        self.skillbook = self.lane_key = skillbook
+        self._is_complete = False
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Record the outcome; the context is returned unchanged.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        found = found_insights(ctx)
+        if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
+            self.log.record(_with_outcome(found.ready, found.earlier, outcome))
+        if not self._is_complete:
+            self._is_complete = True
+            self.complete()
+        return ctx
+
+    def complete(self) -> int:
+        """Record the outcome of insights whose process was killed between the commit and the record.
+
+        Returns:
+            How many insights were completed.
+
+        Raises:
+            OSError: The log cannot be read or written.
+        """
+        open_ones: dict[tuple[str, str], list[Insight]] = {}
+        for insight in self.log.insights(status="pending"):
+            if insight.reason == _SUBMITTED:
+                open_ones.setdefault((insight.task_id, insight.trace_id), []).append(insight)
+        if not open_ones or self.skillbook.store is None:
+            return 0
+        completed: list[Insight] = []
+        for key, version in _committed_samples(self.skillbook):
+            insights = next((open_ones.pop(names) for names in _possible_names(key.sample) if names in open_ones), None)
+            outcome = None if insights is None else outcome_of_commit(self.skillbook, version)
+            if insights is not None and outcome is not None:
+                completed += _with_outcome(insights, (), outcome)
+        self.log.record(completed)
+        return len(completed)
+
+
+def checked_confidence(value: object) -> float:
+    """Return a confidence, checked.
+
+    Args:
+        value: The argument `min_confidence`.
+
+    Raises:
+        ValueError: It is not a number from 0 to 1.
+
+    Example:
+        >>> checked_confidence(0.8)
+        0.8
+        >>> checked_confidence(80)
+        Traceback (most recent call last):
+        ...
+        ValueError: min_confidence must be from 0 to 1, got 80
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"min_confidence must be from 0 to 1, got {shown(value)}")
+
+
+def _names(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> tuple[str, str]:
+    """Return the task and the name of a trace. A trace that is not an attempt at a task is a task of its own."""
+    metadata = mapping_in(read["rest"], "metadata")
+    task_id, trace_id = text_in(metadata, "task_id"), text_in(metadata, "execution_trace_id")
+    if task_id and trace_id:
+        return task_id, trace_id
+    place = redactor.redact_name(str(ctx.metadata.get("place") or ctx.metadata.get("trace_id") or "trace"))
+    return task_id or place, redactor.redact_name(str(ctx.metadata.get("trace_id") or place))
+
+
+def _trace_name(insight: Insight) -> str:
+    """Return the name of an earlier trace, for the sources of a skill."""
+    is_task = not insight.trace_id.endswith(insight.task_id)
+    return f"{insight.task_id}/{insight.trace_id}" if is_task else insight.trace_id
+
+
+def _possible_names(sample: str) -> Iterator[tuple[str, str]]:
+    """Yield what the insights of a sample in a store may have as their task and trace."""
+    place = sample.partition("@")[2] or sample
+    task, _, trace = place.partition("/")
+    yield task, trace
+    yield place, sample
+    yield sample, sample
+
+
+def _committed_samples(skillbook: Skillbook) -> Iterator[tuple[SampleKey, int]]:
+    store = skillbook.store
+    assert store is not None
+    for run in store.progress(""):
+        for row in store.progress(run.key.sample):
+            if row.version is not None:
+                yield row.key, row.version
+
+
+def _learnings(reflection: ReflectorOutput) -> list[ExtractedLearning]:
+    """Return the learnings; of a reflection without any, the key insight."""
+    from ace.outputs import ExtractedLearning
+
+    found = [each for each in reflection.extracted_learnings if each.learning.strip()]
+    if found or not reflection.key_insight.strip():
+        return found
+    return [ExtractedLearning(learning=reflection.key_insight, evidence=reflection.error_identification)]
+
+
+def _reduced(reflection: ReflectorOutput, kept: Sequence[ExtractedLearning], *, is_complete: bool) -> ReflectorOutput:
+    """Return the reflection with these learnings only."""
+    changed: dict[str, object] = {"extracted_learnings": list(kept)}
+    if not is_complete:  # these texts may contain what is pending
+        changed |= {
+            "key_insight": kept[0].learning if kept else "",
+            "correct_approach": "\n".join(learning.learning for learning in kept),
+        }
+    return reflection.model_copy(update=changed)
+
+
+def _errors_in(read: StandardTrace) -> Iterator[_Error]:
+    """Yield the errors of failed commands, at most the first 100."""
+    count = 0
+    for step in read["steps"]:
+        if not step["is_error"]:
+            continue
+        for found in _ERROR_LINE.finditer(step["content"]):
+            count += 1
+            if count > _MOST_ERRORS:
+                return
+            message = found["message"].strip()
+            place = f"step {step['place']}" if step["place"] else step["name"]
+            yield _Error(found["file"] or "", message, f"{place}: {found[0].strip()}")
+
+
+def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
+    """Return whether the evidence of a learning names an error: its file, its message, or a code in that."""
+    evidence = learning.evidence.casefold()
+    name = error.file.replace("\\", "/").rpartition("/")[2].casefold()
+    if name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", evidence):
+        return True
+    if len(error.message) >= _SHORTEST_MESSAGE and error.message.casefold() in evidence:
+        return True
+    codes = {value.casefold() for value in told_values(error.message) if any(map(str.isdigit, value))}
+    return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", evidence) for code in codes if len(code) > 2)
+
+
+def _waiting_for(insight: Insight) -> str:
+    shown_by = "1 task" if len(insight.tasks) == 1 else f"{len(insight.tasks)} tasks"
+    return f"shown by {shown_by} so far"
+
+
+def _with_outcome(
+    ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome
+) -> Iterator[Insight]:
+    """Yield the insights with what came of them; earlier ones share the fate of the one that shows the same."""
+    texts = [insight.recommendation for insight in ready]
+    own = {insight.id: _with_fate(insight, texts, outcome) for insight in ready}
+    yield from own.values()
+    for id, each in earlier:
+        same = own[id]
+        if each.status != "accepted":
+            yield replace(each, status=same.status, reason=same.reason, delta=same.delta, section=same.section)
+
+
+def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome) -> Insight:
+    """Return an insight with what came of it."""
+    for change in outcome.applied:
+        if change.content and _nearest(change.content, texts) == insight.recommendation:
+            delta = f"[Bullet #{change.skill_id}] {change.content}"
+            return replace(insight, status="accepted", reason="", delta=delta, section=change.section)
+    for omitted in outcome.omitted:
+        if omitted.content and _nearest(omitted.content, texts) == insight.recommendation:
+            return replace(insight, status="refused", reason=omitted.reason)
+    removed = [change.skill_id for change in outcome.applied if not change.content]
+    if removed:
+        return replace(insight, status="accepted", reason=f"removed {', '.join(removed)}")
+    reasons = [omitted.reason for omitted in outcome.omitted if omitted.kind != "TAG" and not omitted.content]
+    return replace(insight, status="refused", reason=reasons[0] if reasons else "no change was proposed for it")
+
+
+def _nearest(content: str, texts: Sequence[str]) -> str:
+    """Return the text that shares the most words with a content."""
+    wanted = set(words(content))
+    return max(texts, key=lambda text: len(wanted & set(words(text))), default="")

@@ -1,0 +1,133 @@
+"""What became of the operations of one sample, read from the store: also for one that was killed after its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ace.json_fields import mapping_in, text_in
+from ace.skillbook.events import Added, Removed, Updated
+from ace.steps.apply import APPLIED
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.skillbook import Skillbook, UpdateReport
+    from ace.skillbook.events import Event
+
+__all__ = ["AppliedChange", "OmittedChange", "SampleOutcome", "outcome_of_commit", "outcome_of_sample"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """A change to a skill that a sample led to. Judgements of skills are not included."""
+
+    kind: Literal["ADD", "UPDATE", "REMOVE"]
+    skill_id: str
+    section: str = ""
+    content: str = ""
+    """The text of the skill after the change; empty if it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedChange:
+    """An operation that was not applied."""
+
+    kind: str
+    skill_id: str
+    reason: str
+    content: str = ""
+    """The text; empty if the history does not contain it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOutcome:
+    """What became of the operations of a sample."""
+
+    version: int | None
+    """The version that the sample was committed as; None without a store."""
+    at: str
+    """The time of the commit: ISO 8601, UTC; empty without a store."""
+    applied: Sequence[AppliedChange] = ()
+    omitted: Sequence[OmittedChange] = ()
+
+
+def outcome_of_sample(skillbook: Skillbook, ctx: ACEStepContext) -> SampleOutcome | None:
+    """Return what became of the operations of a sample that `ApplyStep` has just processed, or None.
+
+    Args:
+        skillbook: The book that learns.
+        ctx: The context of the sample.
+    """
+    report: UpdateReport | None = ctx.metadata.get(APPLIED)
+    if report is None:
+        return None
+    if report.version is not None:
+        return outcome_of_commit(skillbook, report.version, ctx)
+    applied = []
+    for done in report.applied:
+        kind = done.operation.type
+        if kind in ("ADD", "UPDATE", "REMOVE"):
+            applied.append(_change(skillbook, "ADD" if kind == "ADD" else _known_kind(kind), done.skill_id))
+    return SampleOutcome(None, "", tuple(applied), _omitted_in(report, ctx))
+
+
+def outcome_of_commit(skillbook: Skillbook, version: int, ctx: ACEStepContext | None = None) -> SampleOutcome | None:
+    """Return what became of the operations of a sample that was committed as a version.
+
+    Args:
+        skillbook: A book in a store.
+        version: The version.
+        ctx: The context of the sample, if it has just been processed: the history does not contain refused texts.
+
+    Returns:
+        None if the history does not contain the version.
+    """
+    entry = next((each for each in skillbook.history(version - 1) if each.version == version), None)
+    if entry is None:
+        return None
+    report: UpdateReport | None = None if ctx is None else ctx.metadata.get(APPLIED)
+    omitted = tuple(map(_omitted_note, entry.skipped))
+    if report is not None and ctx is not None:
+        omitted = _omitted_in(report, ctx)
+    return SampleOutcome(version, entry.at, tuple(_changes(skillbook, entry.events)), omitted)
+
+
+def _changes(skillbook: Skillbook, events: Sequence[Event]) -> Iterator[AppliedChange]:
+    for event in events:
+        match event:
+            case Added():
+                yield AppliedChange("ADD", event.skill.id, event.skill.section, event.skill.content)
+            case Updated():
+                yield _change(skillbook, "UPDATE", event.skill_id)
+            case Removed():
+                yield AppliedChange("REMOVE", event.skill_id)
+
+
+def _known_kind(kind: str) -> Literal["UPDATE", "REMOVE"]:
+    return "REMOVE" if kind == "REMOVE" else "UPDATE"
+
+
+def _change(skillbook: Skillbook, kind: Literal["ADD", "UPDATE", "REMOVE"], skill_id: str) -> AppliedChange:
+    skill = skillbook.get_skill(skill_id)
+    if skill is None or kind == "REMOVE":
+        return AppliedChange(kind, skill_id)
+    return AppliedChange(kind, skill_id, skill.section, skill.content)
+
+
+def _omitted_in(report: UpdateReport, ctx: ACEStepContext) -> tuple[OmittedChange, ...]:
+    operations = [] if ctx.skill_manager_output is None else list(ctx.skill_manager_output.operations)
+    return tuple(
+        OmittedChange(
+            str(left.operation.type),
+            left.operation.skill_id or "",
+            left.reason,
+            operations[left.index].content or "" if left.index < len(operations) else "",
+        )
+        for left in report.skipped
+    )
+
+
+def _omitted_note(note: Mapping[str, object]) -> OmittedChange:
+    operation = mapping_in(note, "operation")
+    return OmittedChange(text_in(operation, "type"), text_in(operation, "skill_id"), text_in(note, "reason"))

@@ -1,0 +1,441 @@
+"""The read-only pages of skillbooks: overview, skills, versions, comparisons, runs and traces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ace.integrations import change_counts
+from ace.runners import RunSummary
+from ace.skill import InsightSource, Proof, Skill, SkillCase
+from ace.skillbook import HistoryEntry, SkillChange, compared_skills
+from ace_server.pages.book_reader import BookReader, BookVersion, OpenedBook, Training
+from ace_server.pages.rendering import STATIC, address, learning_curve, response, step_chart
+from ace_server.pages.skill_table import PAGE_SIZE, PROOFS, SORTS, STATUSES, SkillQuery, to_csv, to_json
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+__all__ = ["BookOverview", "BookPages", "NotFoundError", "Presence", "TaughtTrace", "book_tabs", "error_page"]
+
+_VERSIONS_A_PAGE: Final = 100
+_SHOWN_CHANGES: Final = 8
+"""How many of the newest changes the overview lists."""
+_SHOWN_SKILLS: Final = 5
+"""How many skills each list of the overview has."""
+
+
+class NotFoundError(Exception):
+    """There is no such page. The text says what is missing, and where to look."""
+
+
+class TaughtTrace(NamedTuple):
+    """A trace, with everything in a book that refers to it."""
+
+    trace_id: str
+    sources: Sequence[tuple[Skill, InsightSource]]
+    """The skills that were learned from it, with what was learned."""
+    cases: Sequence[tuple[Skill, SkillCase]]
+    """The cases that were made from it."""
+    commits: Sequence[tuple[HistoryEntry, Sequence[SkillChange]]]
+    """The versions that it created, with their changes."""
+
+
+@final
+class BookPages:
+    """The routes of the pages that show skillbooks.
+
+    Args:
+        find: Returns the reader of a book by its name; None if there is no such book.
+        listed: Returns all readers, in their order.
+        site: What the frame of every page shows, such as `{"title": "skills.db"}`.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], BookReader | None],
+        listed: Callable[[], Sequence[BookReader]],
+        site: Callable[[Request], dict[str, object]],
+    ) -> None:
+        self._find = find
+        self._listed = listed
+        self._site = site
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes, with those of the style sheet and the scripts."""
+        return [
+            Route("/", self.home),
+            Route("/books/{book}", self.skills),
+            Route("/books/{book}/skills", self.skills),
+            Route("/books/{book}/skills.{format}", self.export),
+            Route("/books/{book}/skills/{skill:path}", self.skill),
+            Route("/books/{book}/versions", self.versions),
+            Route("/books/{book}/versions/{version:int}", self.version),
+            Route("/books/{book}/compare", self.compare),
+            Route("/books/{book}/runs", self.runs),
+            Route("/books/{book}/run", self.run),
+            Route("/books/{book}/trace", self.trace),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+
+    def home(self, request: Request) -> Response:
+        """Show all books, or the only one."""
+        overviews = []
+        for reader in self._listed():
+            with reader.reading() as book:
+                overviews.append(_overview(book))
+        return self._page(request, "home.html", books=overviews, book=None)
+
+    def skills(self, request: Request) -> Response:
+        """Show the table of skills."""
+        query = SkillQuery.read(request.query_params)
+        with self._opened(request) as book:
+            version = _version(book, query.version)
+            found = query.select(version)
+            first = (query.page - 1) * PAGE_SIZE
+            return self._page(
+                request,
+                "skills.html",
+                book=book,
+                version=version,
+                query=query,
+                skills=found[first : first + PAGE_SIZE],
+                first=first,
+                total=len(found),
+                pages=max(1, -(-len(found) // PAGE_SIZE)),
+                statuses=STATUSES,
+                proofs=PROOFS,
+                sorts=SORTS,
+            )
+
+    def export(self, request: Request) -> Response:
+        """Return the skills of a query as a file."""
+        query = SkillQuery.read(request.query_params)
+        format = request.path_params["format"]
+        with self._opened(request) as book:
+            skills = query.select(_version(book, query.version))
+            name = f"{book.name}-skills.{format}"
+        if format not in ("csv", "json"):
+            raise NotFoundError(f"skills cannot be exported as {format!r}; the formats are csv and json")
+        text, kind = (to_csv(skills), "text/csv") if format == "csv" else (to_json(skills), "application/json")
+        ascii_name = name.encode("ascii", "replace").decode("ascii").replace('"', "_").replace("?", "_")
+        return Response(
+            text.encode("utf-8", "backslashreplace"),
+            media_type=kind,
+            headers={"Content-Disposition": f'attachment; filename="{ascii_name}"'},
+        )
+
+    def skill(self, request: Request) -> Response:
+        """Show one skill, with its traces, proof and history."""
+        skill_id = request.path_params["skill"]
+        asked = SkillQuery.read(request.query_params).version
+        with self._opened(request) as book:
+            version = _version(book, asked)
+            changes = () if book.timeline is None else book.timeline.changes(skill_id)
+            skill = version.by_id.get(skill_id)
+            if skill is None and not changes:
+                raise NotFoundError(f"the skillbook has no skill {skill_id!r}; the table of skills lists all of them")
+            gone = skill is None
+            if skill is None:
+                skill = next((change.after or change.before for change in reversed(changes)), None)
+            assert skill is not None
+            return self._page(
+                request,
+                "skill.html",
+                book=book,
+                version=version,
+                asked=asked,
+                skill=skill,
+                gone=gone,
+                changes=changes[::-1],
+                taught={trace: change.version for change in changes if (trace := _trace_of(change))},
+                chart=_counters_chart(changes),
+                use=None if gone else book.use(skill_id),
+                presence=_presence(book, skill_id),
+            )
+
+    def versions(self, request: Request) -> Response:
+        """List the versions, newest first."""
+        before = _asked_version(request, "before")
+        author = request.query_params.get("author", "")
+        words = request.query_params.get("q", "").casefold().split()
+        with self._opened(request) as book:
+            entries = [] if book.timeline is None else book.timeline.entries
+            authors = sorted({entry.author for entry in entries if entry.author})
+            found = [
+                entry
+                for entry in reversed(entries)
+                if (not author or entry.author == author)
+                and (before is None or entry.version < before)
+                and all(word in _entry_text(entry) for word in words)
+            ]
+            shown = found[:_VERSIONS_A_PAGE]
+            return self._page(
+                request,
+                "versions.html",
+                book=book,
+                entries=shown,
+                authors=authors,
+                author=author,
+                q=" ".join(words),
+                before=before,
+                older=shown[-1].version if len(found) > len(shown) else None,
+            )
+
+    def version(self, request: Request) -> Response:
+        """Show the changes of one version."""
+        number = request.path_params["version"]
+        with self._opened(request) as book:
+            entry = None if book.timeline is None else book.timeline.entry(number)
+            if entry is None or book.timeline is None:
+                raise NotFoundError(f"the skillbook has no changes in a version {number}")
+            numbers = [each.version for each in book.timeline.entries]
+            place = numbers.index(number)
+            return self._page(
+                request,
+                "version.html",
+                book=book,
+                entry=entry,
+                changes=book.timeline.changes_of(number),
+                earlier=numbers[place - 1] if place else None,
+                later=numbers[place + 1] if place + 1 < len(numbers) else None,
+            )
+
+    def compare(self, request: Request) -> Response:
+        """Compare two versions."""
+        with self._opened(request) as book:
+            newest = 0 if book.timeline is None else book.timeline.version
+            given = [
+                SkillQuery.read({"version": request.query_params.get(name, "")}).version for name in ("from", "to")
+            ]
+            first = 0 if given[0] is None else given[0]
+            second = newest if given[1] is None else given[1]
+            versions = [book.at(number) for number in (first, second)]
+            missing = next((str(n) for n, v in zip((first, second), versions, strict=True) if v is None), "")
+            before, after = (version.skills if version else [] for version in versions)
+            return self._page(
+                request,
+                "compare.html",
+                book=book,
+                first=first,
+                second=second,
+                missing=missing,
+                difference=compared_skills(_without_vectors(before), _without_vectors(after)),
+            )
+
+    def runs(self, request: Request) -> Response:
+        """List the runs that the store knows."""
+        with self._opened(request) as book:
+            return self._page(request, "runs.html", book=book, runs=book.runs())
+
+    def run(self, request: Request) -> Response:
+        """Show one run with its samples."""
+        run_id = request.query_params.get("id", "")
+        with self._opened(request) as book:
+            run = next((each for each in book.runs() if each.run_id == run_id), None)
+            if run is None:
+                raise NotFoundError(f"the skillbook knows no run {run_id!r}")
+            changes = _changes_of_run(book, run)
+            curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
+            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve)
+
+    def trace(self, request: Request) -> Response:
+        """Show what is known about one trace."""
+        trace_id = request.query_params.get("id", "")
+        with self._opened(request) as book:
+            trace = _taught_trace(book, trace_id)
+            if not (trace.sources or trace.cases or trace.commits):
+                raise NotFoundError(f"the skillbook has learned nothing from a trace {trace_id!r}")
+            return self._page(request, "trace.html", book=book, trace=trace)
+
+    def _opened(self, request: Request) -> AbstractContextManager[OpenedBook]:
+        name = request.path_params["book"]
+        reader = self._find(name)
+        if reader is None:
+            raise NotFoundError(f"no skillbook {name!r} is shown here")
+        return reader.reading()
+
+    def _page(self, request: Request, template: str, **values: object) -> HTMLResponse:
+        return response(template, {"site": self._site(request), **values})
+
+
+class BookOverview(NamedTuple):
+    """What the first page shows of a book."""
+
+    book: OpenedBook
+    proofs: Counter[Proof]
+    """The number of active skills by the verdict of their cases."""
+    recent: Sequence[HistoryEntry]
+    """The newest versions that changed something."""
+    helpful: Sequence[Skill]
+    """The skills that were most often judged helpful."""
+    doubtful: Sequence[Skill]
+    """The skills that were judged harmful at least as often as helpful, or whose cases fail."""
+    runs: int
+    training: Training | None
+    """The newest training with validation."""
+    curve: Markup | None
+    """Its learning curve."""
+    growth: Markup | None
+    """The number of skills by version."""
+
+
+class Presence(NamedTuple):
+    """The validations of a training, by whether a skill was in the book."""
+
+    run_id: str
+    last_without: float | None
+    """The accuracy of the last validation before the skill was in the book; None if there is none."""
+    first_with: float
+    """The accuracy of the first validation with it."""
+    samples: int
+    """How many samples had been learned from by then."""
+
+
+def book_tabs(name: str, path: str) -> list[dict[str, object]]:
+    """Return the links between the pages of one book.
+
+    Args:
+        name: The book.
+        path: The path of the page that is shown.
+    """
+    base = address("books", name)
+    skills = path == base or path.startswith(f"{base}/skills")
+    versions = path.startswith(f"{base}/versions")
+    return [
+        {"label": "Skills", "href": base, "current": skills},
+        {"label": "Versions", "href": f"{base}/versions", "current": versions},
+        {"label": "Compare", "href": f"{base}/compare", "current": path == f"{base}/compare"},
+        {"label": "Runs", "href": f"{base}/runs", "current": path in (f"{base}/runs", f"{base}/run")},
+    ]
+
+
+def error_page(request: Request, error: Exception) -> Response:
+    """Return the page for an error that is not a bug.
+
+    Args:
+        request: The request.
+        error: A `NotFoundError`, or the error of a store.
+    """
+    status = 404 if isinstance(error, NotFoundError) else 503
+    values = {"site": {"title": "ACE", "tabs": []}, "book": None, "message": str(error)}
+    return response("error.html", values, status=status)
+
+
+def _overview(book: OpenedBook) -> BookOverview:
+    active = book.newest.active
+    entries = [] if book.timeline is None else book.timeline.entries
+    recent = []
+    for entry in reversed(entries):
+        if entry.events:
+            recent.append(entry)
+        if len(recent) == _SHOWN_CHANGES:
+            break
+    judged = sorted((skill for skill in active if skill.helpful), key=lambda skill: -skill.helpful)
+    doubted = [
+        skill
+        for skill in active
+        if (skill.harmful and skill.harmful >= skill.helpful) or book.newest.proofs[skill.id] == "failing"
+    ]
+    verdicts = Counter(book.newest.proofs.values())
+    training = next(iter(reversed(book.trainings())), None)
+    return BookOverview(
+        book,
+        verdicts,
+        recent,
+        judged[:_SHOWN_SKILLS],
+        sorted(doubted, key=lambda skill: skill.helpful - skill.harmful)[:_SHOWN_SKILLS],
+        len(book.runs()),
+        training,
+        learning_curve(training.points) if training else None,
+        _growth_chart(book),
+    )
+
+
+def _growth_chart(book: OpenedBook) -> Markup | None:
+    sizes = [] if book.timeline is None else book.timeline.sizes
+    if not sizes:
+        return None
+    points = [(0.0, 0.0), *((float(size.version), float(size.active)) for size in sizes)]
+    return step_chart(
+        {"skills": points}, label="Number of active skills by version", x_title="version", y_title="active skills"
+    )
+
+
+def _counters_chart(changes: Sequence[SkillChange]) -> Markup | None:
+    """Return the counters of a skill by version; None if none of them ever changed."""
+    counts = [(float(change.version), change.after.counts()) for change in changes if change.after is not None]
+    if not any(count for _, each in counts for count in each.values()):
+        return None
+    series = {
+        tag: [(version, float(each[tag])) for version, each in counts] for tag in ("helpful", "harmful", "neutral")
+    }
+    return step_chart(
+        series, label="Counters of the skill by version", x_title="version", y_title="times judged so far"
+    )
+
+
+def _asked_version(request: Request, name: str) -> int | None:
+    return SkillQuery.read({"version": request.query_params.get(name, "")}).version
+
+
+def _version(book: OpenedBook, number: int | None) -> BookVersion:
+    version = book.at(number)
+    if version is None:
+        last = "it keeps no history" if book.timeline is None else f"its versions are 0 to {book.timeline.version}"
+        raise NotFoundError(f"the skillbook has no version {number}; {last}")
+    return version
+
+
+def _presence(book: OpenedBook, skill_id: str) -> list[Presence]:
+    found = []
+    for run_id, points in book.trainings():
+        first = next((place for place, point in enumerate(points) if skill_id in point.skills), None)
+        if first is not None:
+            without = points[first - 1].score.value if first else None
+            found.append(Presence(run_id, without, points[first].score.value, points[first].samples))
+    return [each for each in found if each.last_without is not None]
+
+
+def _trace_of(change: SkillChange) -> str:
+    return "" if change.key is None else change.key.sample
+
+
+def _entry_text(entry: HistoryEntry) -> str:
+    sample = "" if entry.key is None else f"{entry.key.sample} {entry.key.run}"
+    return f"{entry.version} {entry.author} {sample} {change_counts(entry.events)}".casefold()
+
+
+def _changes_of_run(book: OpenedBook, run: RunSummary) -> dict[int, Sequence[SkillChange]]:
+    if book.timeline is None:
+        return {}
+    timeline = book.timeline
+    return {entry.version: timeline.changes_of(entry.version) for entry in timeline.entries if _is_of(entry, run)}
+
+
+def _is_of(entry: HistoryEntry, run: RunSummary) -> bool:
+    return entry.key is not None and entry.key.run == run.run_id
+
+
+def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:
+    skills = book.newest.skills
+    entries = [] if book.timeline is None else book.timeline.entries
+    commits = [entry for entry in entries if entry.key is not None and entry.key.sample == trace_id]
+    return TaughtTrace(
+        trace_id,
+        [(skill, source) for skill in skills for source in skill.sources if source.trace_id == trace_id],
+        [(skill, case) for skill in skills for case in skill.cases if case.trace_id == trace_id],
+        [(entry, book.timeline.changes_of(entry.version)) for entry in commits] if book.timeline else [],
+    )
+
+
+def _without_vectors(skills: Sequence[Skill]) -> list[Skill]:
+    return [skill if skill.embedding is None else skill.replace(embedding=None) for skill in skills]

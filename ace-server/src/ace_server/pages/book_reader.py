@@ -1,0 +1,212 @@
+"""Reads one skillbook for the pages: always its newest version, and what was computed from a version only once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from ace import Skillbook
+from ace.evaluation import TrainingLog, ValidationPoint
+from ace.runners import RunSummary, SkillUse, run_summaries, skill_use
+from ace.skill import Skill
+from ace.skillbook import SkillbookError, SkillTimeline, has_scheme, shown_location
+
+__all__ = ["BookReader", "BookVersion", "OpenedBook", "Training"]
+
+_KEPT_VERSIONS: Final = 4
+"""How many older versions are kept in memory, for those who page through one."""
+
+
+@final
+class BookVersion:
+    """The skills of a book at one version.
+
+    Args:
+        version: The version; None for a book without history.
+        skills: All skills, including those that are not active, in order.
+    """
+
+    def __init__(self, version: int | None, skills: Sequence[Skill]) -> None:
+        self.version = version
+        self.skills = skills
+        self.by_id = {skill.id: skill for skill in skills}
+        self.active = [skill for skill in skills if skill.is_active]
+        self.proofs = {skill.id: skill.proof for skill in self.active}
+        self.searched = {skill.id: f"{skill.id}\n{skill.section}\n{skill.content}".casefold() for skill in skills}
+        """What a search looks at, by skill id."""
+        counts: dict[str, int] = {}
+        for skill in self.active:
+            counts[skill.section] = counts.get(skill.section, 0) + 1
+        self.sections = counts
+        """The number of active skills of each section, in the order of the book."""
+
+
+class Training(NamedTuple):
+    """A training with validation, as its log next to the book records it."""
+
+    run_id: str
+    points: Sequence[ValidationPoint]
+
+
+class OpenedBook(NamedTuple):
+    """What a page shows of a book. It is valid inside the block of `BookReader.reading`."""
+
+    reader: BookReader
+    book: Skillbook
+    newest: BookVersion
+    timeline: SkillTimeline | None
+    """The history; None for a book without one, or whose history cannot be read."""
+    problem: str
+    """Why the history cannot be read; empty if it can, or if there is none."""
+
+    @property
+    def name(self) -> str:
+        """The name of the book in addresses and headings."""
+        return self.reader.name
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the book is in a store."""
+        return self.book.store is not None
+
+    def at(self, version: int | None) -> BookVersion | None:
+        """Return a version; None if there is no such version.
+
+        Args:
+            version: Its number; None for the newest one.
+        """
+        if version is None or version == self.newest.version:
+            return self.newest
+        if self.timeline is None or not 0 <= version <= self.timeline.version:
+            return None
+        return self.reader.older(self.timeline, version)
+
+    def runs(self) -> list[RunSummary]:
+        """Return the runs that the store knows, newest first."""
+        return run_summaries(self.book)[::-1]
+
+    def use(self, skill_id: str) -> SkillUse | None:
+        """Return how often agents saw and cited a skill; None if no agent was recorded."""
+        use = skill_use(self.book).get(skill_id)
+        return use if use is not None and any(use) else None
+
+    def trainings(self) -> list[Training]:
+        """Return the trainings with validation that are recorded next to the book, oldest first."""
+        return self.reader.trainings()
+
+
+@final
+class BookReader:
+    """A skillbook that is read by pages, while others may write to it.
+
+    Args:
+        name: Its name in addresses and headings.
+        location: Its file, or the location of a store.
+        open_book: Opens it.
+
+    Raises:
+        SkillbookError: It cannot be opened.
+    """
+
+    def __init__(self, name: str, location: str, open_book: Callable[[], Skillbook]) -> None:
+        self.name = name
+        self.location = location
+        self._open_book = open_book
+        self._lock = threading.RLock()
+        self._file = None if has_scheme(location) else Path(location)
+        self._stamp = self._stamped()
+        self._book = open_book()
+        self._newest = _version_of(self._book)
+        self._timeline: SkillTimeline | None = None
+        self._older: OrderedDict[int, BookVersion] = OrderedDict()
+        self._training_log: tuple[tuple[int, int] | None, list[Training]] = (None, [])
+
+    @property
+    def shown_location(self) -> str:
+        """Where the book is, without a password."""
+        return shown_location(self.location)
+
+    @contextmanager
+    def reading(self) -> Iterator[OpenedBook]:
+        """Read the newest version of the book; one page at a time.
+
+        Raises:
+            SkillbookError: The book cannot be read any more.
+            OSError: Its file is gone.
+        """
+        with self._lock:
+            self._catch_up()
+            timeline, problem = self._history()
+            yield OpenedBook(self, self._book, self._newest, timeline, problem)
+
+    def older(self, timeline: SkillTimeline, version: int) -> BookVersion:
+        """Return an older version, and keep it for the next page.
+
+        Args:
+            timeline: The history of the book.
+            version: The version, which exists.
+        """
+        found = self._older.pop(version, None)
+        if found is None:
+            found = BookVersion(version, timeline.skills_at(version, include_invalid=True))
+        self._older[version] = found
+        if len(self._older) > _KEPT_VERSIONS:
+            self._older.popitem(last=False)
+        return found
+
+    def trainings(self) -> list[Training]:
+        """Return the trainings with validation that are recorded next to the book, oldest first."""
+        if self._file is None:
+            return []
+        path = self._file.with_name(f"{self._file.name}.validation.jsonl")
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return []
+        stamp = (status.st_mtime_ns, status.st_size)
+        if self._training_log[0] != stamp:
+            log = TrainingLog(path)
+            self._training_log = (stamp, [Training(run_id, log.points_of(run_id)) for run_id in log.runs])
+        return self._training_log[1]
+
+    def close(self) -> None:
+        """Close the book."""
+        with self._lock:
+            self._book.close()
+
+    def _catch_up(self) -> None:
+        if self._book.store is not None:
+            before = self._book.version
+            self._book.refresh()
+            if self._book.version != before:
+                self._newest = _version_of(self._book)
+        elif (stamp := self._stamped()) != self._stamp:
+            self._book = self._open_book()
+            self._stamp = stamp
+            self._newest = _version_of(self._book)
+
+    def _stamped(self) -> tuple[int, int, int] | None:
+        """Return what tells that a file was written; None for a store, and for a file that does not exist."""
+        if self._file is None or not self._file.exists():
+            return None
+        status = self._file.stat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _history(self) -> tuple[SkillTimeline | None, str]:
+        if self._book.store is None:
+            return None, ""
+        if self._timeline is None:
+            self._timeline = SkillTimeline(self._book.store)
+        try:
+            self._timeline.read_new()
+        except SkillbookError as error:
+            return None, str(error)
+        return self._timeline, ""
+
+
+def _version_of(book: Skillbook) -> BookVersion:
+    return BookVersion(book.version, book.skills(include_invalid=True))

@@ -1,0 +1,127 @@
+"""Renders the templates. Everything is escaped, except the charts of the core, which escape their own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
+from ace.integrations import change_counts, counted, described, place_of
+from ace_server.pages.skill_table import status_of
+from ace_server.pages.text_diff import marked, word_diff
+
+__all__ = ["STATIC", "address", "learning_curve", "response", "step_chart"]
+
+_CHART: Final = (480, 250)
+"""The size of the charts, of which two fit beside each other."""
+STATIC: Final = Path(__file__).with_name("static")
+"""The style sheet and the scripts."""
+
+
+def address(*parts: str, **parameters: str | int | None) -> str:
+    """Return the path of a page, with everything quoted.
+
+    Args:
+        *parts: The parts of its path.
+        **parameters: Its parameters; those that are None or empty are omitted, and an underscore at the end is removed.
+
+    Example:
+        >>> address("books", "team a", "skills", "maths-00001", version=3, q="")
+        '/books/team%20a/skills/maths-00001?version=3'
+    """
+    path = "/" + "/".join(quote(part, safe="") for part in parts)
+    given = {name.removesuffix("_"): value for name, value in parameters.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def response(template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
+    """Return a template as a response.
+
+    Args:
+        template: The name of its file.
+        values: What it shows.
+        status: The HTTP status.
+    """
+    return HTMLResponse(_environment().get_template(template).render(values), status)
+
+
+def learning_curve(points: Sequence[ValidationPoint]) -> Markup:
+    """Return the learning curve of a training.
+
+    Args:
+        points: The validations; at least one.
+    """
+    return Markup(learning_curve_svg(points, width=_CHART[0], height=_CHART[1]))  # the core escapes every text in it
+
+
+def step_chart(
+    series: Mapping[str, Sequence[tuple[float, float]]], *, label: str, x_title: str, y_title: str
+) -> Markup:
+    """Return a chart of numbers that change in steps.
+
+    Args:
+        series: The points of each line, by its name.
+        label: What it shows.
+        x_title: The title of the horizontal axis.
+        y_title: The title of the vertical axis.
+    """
+    width, height = _CHART
+    svg = step_chart_svg(series, label=label, x_title=x_title, y_title=y_title, width=width, height=height)
+    return Markup(svg)  # as above
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ace_server.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "address": address,
+        "change_counts": change_counts,
+        "counted": counted,
+        "described": described,
+        "marked": marked,
+        "place_of": place_of,
+        "status_of": status_of,
+        "word_diff": word_diff,
+    }
+    environment.filters |= {"minute": _minute, "day": _day, "iso": _iso, "grouped": _grouped}
+    return environment
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None  # written by another framework, in a format of its own
+
+
+def _minute(text: str) -> str:
+    time = _time(text)
+    return text if time is None else f"{time:%Y-%m-%d %H:%M}"
+
+
+def _day(text: str) -> str:
+    time = _time(text)
+    return text if time is None else f"{time:%Y-%m-%d}"
+
+
+def _iso(text: str) -> str:
+    time = _time(text)
+    return "" if time is None else time.isoformat(timespec="seconds")
+
+
+def _grouped(number: float) -> str:
+    return f"{number:,}"

@@ -1,0 +1,79 @@
+"""Compares runs that send what they do with runs that do not: in one process, in rounds of one run of each kind.
+
+Each run is compared with the run of its round that sends nothing, so neither imports nor a change of the load distort
+the ratio.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from ace.outputs import ReflectorOutput
+from ace.protocols.observers import ModelCalled, emit, is_observed
+from ace.runners import TraceAnalyser
+from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
+from benchmarks.wrong_result import require
+
+__all__ = ["CLOSED", "call", "compare", "run"]
+
+CLOSED = "http://127.0.0.1:9"
+"""Nothing listens on the port for discarded data."""
+
+
+def call() -> ModelCalled:
+    return ModelCalled("r", "t", "openai/m", "Reflector", 9, 3, 0.1, 0.01, False)
+
+
+class WaitingReflector:
+    """Takes 5 ms for each trace, and tells of a model call if there is an observer."""
+
+    def reflect(self, **arguments: Any) -> ReflectorOutput:
+        time.sleep(0.005)
+        if is_observed():
+            emit(call())
+        return ScriptedReflector().reflect(**arguments)
+
+
+def run(samples: int, steps: Sequence[Any] = ()) -> float:
+    """The seconds of a run with four workers.
+
+    Raises:
+        WrongResult: A sample failed, or its skill is missing.
+    """
+    runner = TraceAnalyser.from_roles(
+        reflector=WaitingReflector(), skill_manager=ScriptedSkillManager(), extra_steps=list(steps)
+    )
+    traces = [f"Repeat the code word kit{number:04d}code." for number in range(samples)]
+    started = time.perf_counter()
+    results = runner.run(traces, workers=4)
+    seconds = time.perf_counter() - started
+    failed = sum(result.error is not None for result in results)
+    require(failed == 0 and len(runner.skillbook) == samples, f"{failed} of {samples} samples failed")
+    return seconds
+
+
+def compare(samples: int, rounds: int, kinds: Mapping[str, Callable[[], tuple[float, float]]]) -> None:
+    """Print the ratio of each kind of run to the run of the same round that sends nothing.
+
+    Args:
+        samples: The samples of a run.
+        rounds: The rounds, after one that only imports what is needed.
+        kinds: Measures a run and the end of sending, in seconds, by the name of the kind.
+    """
+    nothing = "nothing sent"
+    measures: dict[str, Callable[[], tuple[float, float]]] = {nothing: lambda: (run(samples), 0.0), **kinds}
+    for measure in measures.values():
+        measure()
+    rows = [{kind: measure() for kind, measure in measures.items()} for _ in range(rounds)]
+    for kind in measures:
+        ratios = [row[kind][0] / row[nothing][0] for row in rows]
+        seconds, end = median(row[kind][0] for row in rows), max(row[kind][1] for row in rows)
+        print(
+            f"{kind:14} run {seconds:6.2f} s, ratio {median(ratios):4.2f} ({min(ratios):4.2f} to {max(ratios):4.2f}), "
+            f"end at most {end:4.2f} s"
+        )
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")

@@ -1,0 +1,184 @@
+"""`ace view` shows one skillbook, from a file or a store, and changes nothing."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ace import Skillbook
+from tests.server.pages.conftest import View
+from tests.support.command_line import ace
+from tests.support.postgres_server import PostgresServer
+
+
+def test_a_store_is_shown_and_not_changed(learned: Path, view: View, tmp_path: Path) -> None:
+    book = Path(shutil.copytree(learned.parent, tmp_path / "copy")) / learned.name
+    before = hashlib.sha256(book.read_bytes()).hexdigest()
+    url = view(book)
+    for path in ("/", "/books/skills", "/books/skills/versions", "/books/skills/compare", "/books/skills/runs"):
+        assert httpx.get(url + path).status_code == 200, path
+    assert "Bills above 800 euros are paid by Okafor." in httpx.get(f"{url}/books/skills").text
+    assert hashlib.sha256(book.read_bytes()).hexdigest() == before
+
+
+def test_every_link_of_every_page_leads_to_a_page(learned: Path, view: View) -> None:
+    from html.parser import HTMLParser
+
+    class Links(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.found += [value for name, value in attrs if name in ("href", "src") and value]
+
+    url = view(learned)
+    seen: dict[str, int] = {}
+    waiting = ["/"]
+    with httpx.Client(base_url=url) as client:
+        while waiting:
+            path = waiting.pop()
+            if path in seen:
+                continue
+            answer = client.get(path)
+            seen[path] = answer.status_code
+            if answer.headers["content-type"].startswith("text/html"):
+                links = Links()
+                links.feed(answer.text)
+                waiting += [link for link in links.found if link.startswith("/")]
+                assert [link for link in links.found if not link.startswith(("/", "#"))] == []
+    assert {path: status for path, status in seen.items() if status != 200} == {}
+    kinds = ("/books/skills/skills/", "/books/skills/versions/", "/books/skills/trace", "/books/skills/run?")
+    assert all(any(path.startswith(kind) for path in seen) for kind in kinds)
+
+
+def test_the_page_follows_the_book(learned: Path, view: View, tmp_path: Path) -> None:
+    book = Path(shutil.copytree(learned.parent, tmp_path / "copy")) / learned.name
+    url = view(book)
+    version = httpx.get(f"{url}/books/skills/versions").text
+    with Skillbook.open(book) as written:
+        skill = written.add_skill("weather", "Check the <b>wind</b> first.")
+        added = written.version
+    assert f"/books/skills/versions/{added}" not in version
+    shown = httpx.get(f"{url}/books/skills/skills/{skill.id}").text
+    assert "Check the &lt;b&gt;wind&lt;/b&gt; first." in shown
+    assert f"/books/skills/versions/{added}" in shown
+
+
+def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: View, tmp_path: Path) -> None:
+    book = Skillbook()
+    book.add_skill("maths", "Check the units.")
+    book.save_to_file(tmp_path / "team.json")
+    url = view("team.json")
+    assert "Check the units." in httpx.get(f"{url}/books/team").text
+    for page in ("versions", "compare", "runs"):
+        assert "skills.db" in httpx.get(f"{url}/books/team/{page}").text
+    assert "ace skillbook merge team.json --output skills.db" in httpx.get(f"{url}/books/team/versions").text
+    book.add_skill("maths", "Round at the end.")
+    book.save_to_file(tmp_path / "team.json")
+    assert "Round at the end." in httpx.get(f"{url}/books/team").text
+
+
+def test_a_book_in_postgres_is_shown_without_its_password(view: View) -> None:
+    with PostgresServer() as server:
+        location = f"{server.address}?book=support"
+        with Skillbook.open(location) as book:
+            skill = book.add_skill("maths", "Check the units.")
+            book.tag_skill(skill.id, "helpful")
+        url = view(location)
+        shown = httpx.get(f"{url}/books/skills/skills/{skill.id}").text + httpx.get(url).text
+        assert "Check the units." in shown
+        assert "/books/skills/versions/2" in shown
+        assert "s3cret-pa55word" not in shown
+
+
+def test_an_empty_store_shows_the_next_command(view: View, tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "new.db") as book:
+        assert len(book) == 0
+    url = view("new.db")
+    for page in ("", "/books/new", "/books/new/versions", "/books/new/runs"):
+        assert "ace learn logs/ --skillbook new.db" in httpx.get(url + page).text, page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.db"], "no such skillbook: 'missing.db'"),
+        (["--port", "70000", "book.json"], "--port must be a number from 0 to 65535, got 70000"),
+        (["nosuch://team"], "no store is installed for 'nosuch://team'"),
+    ],
+)
+def test_a_mistake_is_explained(arguments: list[str], said: str, tmp_path: Path) -> None:
+    Skillbook().save_to_file(tmp_path / "book.json")
+    done = ace("view", "--no-open", *arguments, folder=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    Skillbook().save_to_file(tmp_path / "book.json")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ace("view", "book.json", "--no-open", "--port", str(port), folder=tmp_path)
+    assert done.code == 2
+    assert f"127.0.0.1:{port} cannot be opened" in done.err
+
+
+def test_other_host_names_are_rejected_and_headers_are_set(learned: Path, view: View) -> None:
+    url = view(learned)
+    rejected = httpx.get(f"{url}/books/skills", headers={"Host": "evil.example"})
+    assert rejected.status_code == 400
+    assert "Okafor" not in rejected.text
+    for answer in (rejected, httpx.get(url), httpx.get(f"{url}/nowhere"), httpx.get(f"{url}/static/ace.css")):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    port = url.rpartition(":")[2]
+    assert httpx.get(url, headers={"Host": f"localhost:{port}"}).status_code == 200
+
+
+def test_what_does_not_exist_is_said(learned: Path, view: View) -> None:
+    url = view(learned)
+    missing = {
+        "/books/other": "no skillbook &#39;other&#39; is shown here",
+        "/books/skills/skills/no-00001": "no skill &#39;no-00001&#39;",
+        "/books/skills?version=9999": "no version 9999",
+        "/books/skills/versions/9999": "no changes in a version 9999",
+        "/books/skills/run?id=x": "no run &#39;x&#39;",
+        "/books/skills/trace?id=x": "nothing from a trace &#39;x&#39;",
+        "/books/skills/skills.xml": "the formats are csv and json",
+    }
+    for path, said in missing.items():
+        answer = httpx.get(url + path)
+        assert answer.status_code == 404, path
+        assert said in answer.text
+    assert httpx.post(f"{url}/books/skills").status_code == 405
+
+
+def test_a_table_is_exported_as_it_is_filtered(learned: Path, view: View) -> None:
+    url = view(learned)
+    rows = list(csv.DictReader(io.StringIO(httpx.get(f"{url}/books/skills/skills.csv?q=send").text)))
+    assert {row["content"] for row in rows} >= {"Send glass by courier."}
+    assert all("send" in row["content"].casefold() for row in rows)
+    skills = json.loads(httpx.get(f"{url}/books/skills/skills.json?proof=proven&sort=-helpful").text)
+    assert [skill["proof"] for skill in skills] == ["proven"] * len(skills)
+    assert [skill["helpful"] for skill in skills] == sorted((skill["helpful"] for skill in skills), reverse=True)
+
+
+def test_a_formula_in_a_skill_stays_text_in_a_spreadsheet(view: View, tmp_path: Path) -> None:
+    book = Skillbook()
+    book.add_skill("maths", '=HYPERLINK("https://evil.example")')
+    book.save_to_file(tmp_path / "team.json")
+    url = view("team.json")
+    [row] = csv.DictReader(io.StringIO(httpx.get(f"{url}/books/team/skills.csv").text))
+    assert row["content"] == '\'=HYPERLINK("https://evil.example")'
