@@ -281,6 +281,47 @@ def test_what_a_subject_does_after_the_deletion_is_kept(world: World) -> None:
     assert world.ids(feedback) == {judged}
 
 
+def test_feedback_that_another_process_accepted_meanwhile_is_deleted_too(world: World) -> None:
+    asked = world.ask(subject="jane", age=1e-3)
+    world.delete("jane")
+    assert world.run_deletions(after=0) == 1
+    world.judge(asked, subject="jane", age=-1e-4)
+    assert world.run_deletions() == 0
+    assert world.ids(feedback) == set()
+
+
+def test_a_waiting_deletion_does_not_rewrite_the_file_again(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    world = World(database, tmp_path, Seal([new_key()]))
+    world.ask(subject="jane")
+    world.delete("jane")
+    assert world.run_deletions(after=0) == 1
+    before = (tmp_path / "server.db").stat().st_mtime_ns
+    assert world.run_deletions(after=0) == 1
+    assert (tmp_path / "server.db").stat().st_mtime_ns == before
+    assert world.run_deletions() == 0
+    assert (tmp_path / "server.db").stat().st_mtime_ns > before
+    database.close()
+
+
+def test_a_deletion_is_open_until_no_reader_keeps_the_files_from_being_rewritten(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    world = World(database, tmp_path, Seal([new_key()]))
+    world.ask(subject="jane")
+    world.delete("jane")
+    with database.reading() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(request)) == 1
+        assert run_deletions(database, SETTINGS, world.open_book, at=now() + LATER, wait=0.2) == 1
+        assert b"jane" in world.raw()
+    assert world.run_deletions() == 0
+    assert b"jane" not in world.raw()
+    with database.reading() as connection:
+        assert connection.scalar(sa.select(deletion.c.failed)) is False
+    database.close()
+
+
 def test_a_deletion_survives_a_skillbook_that_cannot_be_opened(world: World) -> None:
     world.judge(world.ask(subject="jane"), state="learned", batch=world.learn())
     path = world.folder / "default.db"

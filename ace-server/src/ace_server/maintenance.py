@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace.skillbook import SkillbookError
 from ace_server.database import DatabaseUnavailableError, now
-from ace_server.retention import purge, run_deletions
+from ace_server.retention import last_purge, purge, run_deletions
 
 if TYPE_CHECKING:
     from ace_server.service import Service
@@ -35,7 +35,7 @@ class Maintenance:
         self._service = service
         self._wake = threading.Event()
         self._is_stopped = False
-        self._purged_on = _night(now())
+        self._purged_on = -1
         self._thread = threading.Thread(target=self._work, name="ace-server-maintenance", daemon=True)
 
     def start(self) -> None:
@@ -65,7 +65,9 @@ class Maintenance:
         service = self._service
         run_deletions(service.database, service.settings, service.open_book)
         if (night := _night(now())) > self._purged_on:
-            purge(service.database, service.settings, service.open_book, by="worker")
+            # Also at the start, if no process was running last night; and only in one of several processes.
+            if night > _night(last_purge(service.database)):
+                purge(service.database, service.settings, service.open_book, by="worker")
             self._purged_on = night
 
 
