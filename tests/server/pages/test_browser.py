@@ -232,7 +232,7 @@ def test_markup_is_displayed_and_never_executed(view: View, new_page: NewPage, t
 
 def test_the_screenshots_of_the_guide_show_what_is_there_now(learned: Path, view: View, new_page: NewPage) -> None:
     """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
-    url = view(learned)
+    url = view(learned.name, folder=learned.parent)
     taken = {
         "overview.png": (1100, "light", "/", "What was learned"),
         "skill.png": (1100, "light", "/books/skills/skills/house-00002", "house-00002"),
