@@ -50,9 +50,9 @@ class World:
         """Add a request that is so many days old."""
         found = new_id("req")
         text = {name: self.seal.seal(f"{name} {MARKER}") for name in ("question", "context", "answer", "reasoning")}
-        numbers = {"model_calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "seconds": 0.1}
+        numbers = {"model_calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "seconds": 0.1, **values}
         row = {"id": found, "at": now() - age * DAY, "book": "default", "key": "key_1", "skill_ids": ""}
-        self.add(request, **row, **text, **numbers, subject=subject, **values)
+        self.add(request, **row, **text, **numbers, subject=subject)
         return found
 
     def judge(self, about: str | None, *, age: float = 0.0, state: str = "new", **values: object) -> str:
@@ -229,7 +229,8 @@ def test_everything_of_a_subject_is_deleted_and_nothing_of_others(world: World) 
     world.delete("jane@acme.com")
     assert world.run_deletions(after=0) == 1  # a request may still be in flight
     assert world.ids(request) == {bob}
-    late = world.ask(subject="jane@acme.com", age=1e-3)  # it was in flight, and began before the deletion
+    in_flight = {"seconds": SETTINGS.answer_seconds}
+    late = world.ask(subject="jane@acme.com", age=-25 / DAY, **in_flight)  # it began before the deletion
     assert world.run_deletions() == 0
     assert world.ids(request) == {bob} - {late}
     assert world.ids(feedback) == {of_bob}

@@ -165,6 +165,20 @@ class Database:
                 connection.execute(sa.insert(schema_version).values(version=len(MIGRATIONS)))
         return len(MIGRATIONS) - version
 
+    def is_current(self) -> bool:
+        """Return whether the database has the tables of this version; not if it is older or empty.
+
+        Raises:
+            DatabaseVersionError: It is newer. The text says what to do.
+            DatabaseUnavailableError: It cannot be read.
+        """
+        if self.is_sqlite and not Path(self.location).exists():  # SQLite would create it, for everyone to read
+            return False
+        with self.reading() as connection:
+            version = self._version(connection)
+        self._check_not_newer(version)
+        return version == len(MIGRATIONS)
+
     def check(self) -> None:
         """Check that the database has the tables of this version.
 
@@ -172,13 +186,9 @@ class Database:
             DatabaseVersionError: It is older or newer. The text says what to do.
             DatabaseUnavailableError: It cannot be read.
         """
-        with self.reading() as connection:
-            version = self._version(connection)
-        self._check_not_newer(version)
-        if version < len(MIGRATIONS):
+        if not self.is_current():
             raise DatabaseVersionError(
-                f"the database {self.shown} has version {version}, this ace-server needs {len(MIGRATIONS)}; "
-                "run 'ace server migrate'"
+                f"the database {self.shown} is older than this ace-server; run 'ace server migrate'"
             )
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ _ROWS_AT_ONCE: Final = 1_000
 _WAITING: Final = ("new", "held", "batched")
 _UNFINISHED: Final = ("queued", "running")
 _MARGIN_SECONDS: Final = 10.0
-"""How long the writing of an answered request may take."""
+"""How long a request may wait before it is answered, and its row after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,8 @@ def _delete_subject(database: Database, deletion_id: str, subject: str, until: f
         known = _listed(connection.scalar(sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)) or "")
         batches = " ".join(dict.fromkeys([*known, *learned, *judged]))
         connection.execute(sa.update(deletion).where(deletion.c.id == deletion_id).values(batches=batches))
-    old = (request.c.subject == subject) & (request.c.at <= until)
+    # The time of a request is that of its answer: those that were in flight at the time of the deletion belong to it.
+    old = (request.c.subject == subject) & (request.c.at - request.c.seconds <= until + _MARGIN_SECONDS)
     ids = sa.select(request.c.id).where(old)
     about = review.c.request.in_(ids) | review.c.feedback.in_(sa.select(feedback.c.id).where(by_subject | of_subject))
     for rule in (

@@ -22,25 +22,14 @@ if TYPE_CHECKING:
     from ace import Skillbook
     from ace.protocols import LLMClientLike
     from ace_server.database import Database
+    from ace_server.seal import Seal
     from ace_server.settings import ServerSettings
 
-__all__ = ["RunningWorker", "SealsTexts", "Service", "UnknownBookError"]
+__all__ = ["RunningWorker", "Service", "UnknownBookError"]
 
 
 class UnknownBookError(LookupError):
     """There is no book of this name."""
-
-
-class SealsTexts(Protocol):
-    """Seals the texts of users for the database: `ace_server.seal.Seal`."""
-
-    def seal(self, text: str, /) -> bytes:
-        """Return the sealed text."""
-        ...
-
-    def open(self, sealed: bytes, /) -> str:
-        """Return the text."""
-        ...
 
 
 class RunningWorker(Protocol):
@@ -59,7 +48,7 @@ class Service:
     """The settings."""
     database: Database
     """The tables, migrated to this version."""
-    seal: SealsTexts
+    seal: Seal
     """Seals and opens the texts of users."""
     client: LLMClientLike
     """The client of the model, for answers and for learning."""

@@ -149,8 +149,6 @@ feedback: Final = Table(
     _sealed("comment"),
     _sealed("trace"),  # the recorded trace, as JSON
     Column("idempotency_key", Text),
-    # The digest of what was sent: a key that is used again for something else is an error.
-    Column("digest", LargeBinary),
     Column("state", Text, nullable=False),  # new | held | batched | learned | failed | rejected | purged
     Column("batch", Text),
     Column("problem", Text),

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from ace.cli.options import ModelOptions
     from ace.cli.plugin_commands import CommandContext
 
-__all__ = ["CommandContext", "main"]
+__all__ = ["CommandContext", "ModelOptions", "main"]
 
-__getattr__, __dir__ = lazy_exports(__name__, {"CommandContext": "plugin_commands"})
+__getattr__, __dir__ = lazy_exports(__name__, {"CommandContext": "plugin_commands", "ModelOptions": "options"})
 
 _NEW_OBJECTS = 50_000
 """The number of new objects after which the garbage collector runs, in a process that only runs a command."""

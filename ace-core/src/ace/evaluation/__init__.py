@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict, junit_xml
     from ace.evaluation.skill_tests import SkillTestProgress, SkillTests, case_samples
     from ace.evaluation.splits import Splits, split_samples
-    from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
+    from ace.evaluation.statistics import (
+        Interval,
+        bootstrap_difference,
+        bootstrap_interval,
+        mcnemar_test,
+        pass_hat_k,
+        permutation_test,
+        sign_flip_test,
+    )
     from ace.evaluation.trainer import Trainer, TrainingResult, ValidateStep
     from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 
@@ -62,6 +70,7 @@ __all__ = [
     "ValidationSchedule",
     "ValidationSettings",
     "Verdict",
+    "bootstrap_difference",
     "bootstrap_interval",
     "case_samples",
     "compare",
@@ -74,6 +83,7 @@ __all__ = [
     "markdown_report",
     "mcnemar_test",
     "pass_hat_k",
+    "permutation_test",
     "pooled",
     "run_experiment",
     "sample_names",
@@ -119,6 +129,7 @@ __getattr__, __dir__ = lazy_exports(
         "ValidationSchedule": "validation_schedule",
         "ValidationSettings": "validation_schedule",
         "Verdict": "skill_test_report",
+        "bootstrap_difference": "statistics",
         "bootstrap_interval": "statistics",
         "case_samples": "skill_tests",
         "compare": "comparison",
@@ -131,6 +142,7 @@ __getattr__, __dir__ = lazy_exports(
         "markdown_report": "report",
         "mcnemar_test": "statistics",
         "pass_hat_k": "statistics",
+        "permutation_test": "statistics",
         "pooled": "experiment",
         "run_experiment": "experiment",
         "sample_names": "evaluator",

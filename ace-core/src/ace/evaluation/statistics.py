@@ -1,4 +1,4 @@
-"""Statistics of differences: bootstrap intervals, paired tests and pass^k.
+"""Statistics of differences: bootstrap intervals, paired and unpaired tests, and pass^k.
 
 They are computed over samples, because repeats of one sample are not independent, and with a seed, so that the same
 answers give the same numbers.
@@ -11,14 +11,24 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
+from statistics import NormalDist, fmean, variance
 
 from ace.arguments import checked_arguments, whole_number
 
-__all__ = ["Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"]
+__all__ = [
+    "Interval",
+    "bootstrap_difference",
+    "bootstrap_interval",
+    "mcnemar_test",
+    "pass_hat_k",
+    "permutation_test",
+    "sign_flip_test",
+]
 
 _MOST_FLIPS_COUNTED = 12
 """Up to this many differences, every combination of signs is enumerated: 4,096 of them."""
+_MOST_RESAMPLED = 2_000
+"""With more values than this in both groups, a normal distribution is as good as resampling, which would take long."""
 _TOLERANCE = 1e-12
 
 
@@ -66,6 +76,98 @@ def bootstrap_interval(
     means = sorted(math.fsum(choices(values, k=count)) / count for _ in range(resamples))
     tail = (1 - confidence) / 2
     return Interval(fmean(values), _quantile(means, tail), _quantile(means, 1 - tail))
+
+
+@checked_arguments()
+def bootstrap_difference(
+    first: Sequence[float],
+    second: Sequence[float],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """Return the mean of the second group minus that of the first, with its percentile bootstrap interval.
+
+    The groups are of different samples, such as the requests of two arms of an experiment. With more than 2,000 values
+    in both together, the interval is that of the normal distribution.
+
+    Args:
+        first: The values of the first group.
+        second: The values of the second group.
+        confidence: The level, between 0 and 1.
+        resamples: The number of resamples.
+        seed: For random numbers.
+
+    Raises:
+        ValueError: A group is empty, or an argument is out of range.
+
+    Example:
+        >>> bootstrap_difference([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+        Interval(value=0.75, low=0.25, high=1.0)
+    """
+    if not first or not second:
+        raise ValueError("an interval needs at least one value in each group")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
+    whole_number("resamples", resamples)
+    value = fmean(second) - fmean(first)
+    tail = (1 - confidence) / 2
+    if len(first) + len(second) > _MOST_RESAMPLED:
+        reach = NormalDist().inv_cdf(1 - tail) * _standard_error(first, second)
+        return Interval(value, value - reach, value + reach)
+    choices = random.Random(seed).choices
+    differences = sorted(
+        fmean(choices(second, k=len(second))) - fmean(choices(first, k=len(first))) for _ in range(resamples)
+    )
+    return Interval(value, _quantile(differences, tail), _quantile(differences, 1 - tail))
+
+
+@checked_arguments()
+def permutation_test(
+    first: Sequence[float], second: Sequence[float], *, permutations: int = 2000, seed: int = 0
+) -> float:
+    """Return the probability of a difference of means this large if both groups are the same (two-sided).
+
+    The values are divided among the groups at random, and the measured division is counted in, so that the result is
+    never 0 (B. Phipson and G. K. Smyth, 2010). With more than 2,000 values in both groups together, it is that of the
+    normal distribution.
+
+    Args:
+        first: The values of the first group.
+        second: The values of the second group.
+        permutations: The number of random divisions.
+        seed: For random numbers.
+
+    Raises:
+        ValueError: A group is empty, or `permutations` is below 1.
+
+    Example:
+        >>> permutation_test([0.0] * 10, [1.0] * 10) < 0.001
+        True
+        >>> permutation_test([0.0, 1.0], [1.0, 0.0])
+        1.0
+    """
+    if not first or not second:
+        raise ValueError("the test needs at least one value in each group")
+    whole_number("permutations", permutations)
+    observed = abs(fmean(second) - fmean(first))
+    if len(first) + len(second) > _MOST_RESAMPLED:
+        error = _standard_error(first, second)
+        return 2 * NormalDist().cdf(-observed / error) if error else float(not observed)
+    pooled = [*first, *second]
+    total, size = math.fsum(pooled), len(first)
+    generator = random.Random(seed)
+    hits = 0
+    for _ in range(permutations):
+        drawn = math.fsum(generator.sample(pooled, size))
+        hits += abs((total - drawn) / len(second) - drawn / size) >= observed - _TOLERANCE
+    return (hits + 1) / (permutations + 1)
+
+
+def _standard_error(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return that of the difference of two means."""
+    return math.sqrt(sum(variance(values) / len(values) if len(values) > 1 else 0.0 for values in (first, second)))
 
 
 @checked_arguments()

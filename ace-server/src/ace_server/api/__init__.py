@@ -1,0 +1,1 @@
+"""The REST API: `/v1`, and what a supervisor asks."""

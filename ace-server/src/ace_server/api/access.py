@@ -1,0 +1,126 @@
+"""Who may do what: the key of a request, its scopes, its rate and its requests in flight."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from fastapi import Request
+
+from ace_server import audit
+from ace_server.api.errors import ApiError
+from ace_server.api.state import ServerState, state_of
+from ace_server.keys import Key, Scope
+from ace_server.limits import OverLimitError
+
+__all__ = ["Access", "needs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the key of a request may do."""
+
+    key: Key
+    """The key."""
+    state: ServerState
+    """The state of the app."""
+    origin: str
+    """The address of the client."""
+    request_id: str
+    """The id of the HTTP request."""
+
+    def check_book(self, book: str) -> None:
+        """Check that the key is for a book.
+
+        Args:
+            book: The name of the book.
+
+        Raises:
+            ApiError: It is for another one.
+        """
+        if not self.key.is_for(book):
+            self.record("access.rejected", book)
+            raise ApiError(403, "The key is for another book.")
+
+    def record(self, what: str, target: str | None = None) -> None:
+        """Add a row to the audit log, soon.
+
+        Args:
+            what: What was done, such as `text.read`.
+            target: The id of the object.
+        """
+        self.state.writer.write_later(
+            partial(audit.record, who=self.key.id, what=what, target=target, origin=self.origin), last=True
+        )
+
+
+def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
+    """Return a dependency that admits requests whose key has a scope.
+
+    Args:
+        scope: The scope.
+    """
+
+    async def admitted(request: Request) -> AsyncIterator[Access]:
+        state = state_of(request)
+        origin = request.client.host if request.client is not None else "-"
+        key = await _key_of(request, state, origin)
+        access = Access(key, state, origin, request.state.request_id)
+        if not key.allows(scope):
+            access.record("access.rejected", scope)
+            raise ApiError(403, f"The key does not have the scope {scope}.")
+        try:
+            state.limits.check_rate(key)
+            in_flight = state.limits.request(key)
+            in_flight.__enter__()
+        except OverLimitError as error:
+            raise _over(error) from None
+        try:
+            yield access
+        finally:
+            in_flight.__exit__(None, None, None)
+
+    return admitted
+
+
+async def check_budget(access: Access) -> None:
+    """Check that the answers of the key have not cost more than its budget today.
+
+    Args:
+        access: The access of the request.
+
+    Raises:
+        ApiError: They have.
+    """
+    if access.key.budget is None:
+        return
+    try:
+        await anyio.to_thread.run_sync(access.state.limits.check_budget, access.key)
+    except OverLimitError as error:
+        raise _over(error) from None
+
+
+def _over(error: OverLimitError) -> ApiError:
+    message = str(error)
+    return ApiError(429, f"{message[0].upper()}{message[1:]}.", retry_after=error.retry_after)
+
+
+async def _key_of(request: Request, state: ServerState, origin: str) -> Key:
+    given = request.headers.get("authorization", "")
+    scheme, _, secret = given.partition(" ")
+    found = None
+    if scheme.lower() == "bearer" and secret.strip():
+        found = await anyio.to_thread.run_sync(state.keys.find, secret.strip())
+    if found is not None:
+        return found
+    try:
+        state.limits.check_wrong_login(origin)
+    except OverLimitError as error:
+        raise _over(error) from None
+    if given:
+        rejected: Callable[..., Any] = partial(audit.record, who="-", what="login.rejected", origin=origin)
+        state.writer.write_later(rejected, last=True)
+    raise ApiError(401, "The key is missing, wrong, expired or revoked; send 'Authorization: Bearer ace_...'.")

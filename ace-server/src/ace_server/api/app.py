@@ -1,0 +1,226 @@
+"""The app: the REST API, the page, and what a supervisor asks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, final
+
+import anyio.to_thread
+import sqlalchemy as sa
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ace_server import tables
+from ace_server.api import deciding, lists
+from ace_server.api.access import Access, needs
+from ace_server.api.errors import add_error_handlers, error_responses
+from ace_server.api.serving import serving_routes
+from ace_server.api.state import RecentRequests, ServerState, state_of
+from ace_server.database import DatabaseUnavailableError, new_id
+from ace_server.group_commit import GroupWriter
+from ace_server.inference import Inference
+from ace_server.keys import KeyRing
+from ace_server.limits import Limits
+from ace_server.maintenance import Maintenance
+from ace_server.metrics import CONTENT_TYPE, Metrics
+from ace_server.service import Service
+
+__all__ = ["create_app", "openapi_document"]
+
+_logger = logging.getLogger("ace_server.requests")
+
+_VERSION: Final = "1.0"
+_OPENAPI: Final = "/openapi.json"
+_FEEDBACK_STATES: Final = ("new", "held", "batched", "learned", "failed")
+
+
+class Health(BaseModel):
+    """The process is alive."""
+
+    status: str
+    """ok"""
+
+
+class Readiness(BaseModel):
+    """Whether requests can be answered."""
+
+    status: str
+    """ready, degraded (with what is in memory) or starting"""
+    since: float | None
+    """Since when the database cannot be reached, in seconds since 1970."""
+
+
+def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
+    """Return the app. It starts and stops its threads with its lifespan.
+
+    Args:
+        service: The settings, the database, the seal and the model.
+        pages: The routes of the page.
+    """
+    settings = service.settings
+    state = ServerState(
+        service=service,
+        inference=Inference(service),
+        writer=GroupWriter(service.database),
+        keys=KeyRing(service.database),
+        limits=Limits(service.database, in_flight=settings.in_flight),
+        metrics=Metrics(),
+        recent=RecentRequests(),
+        maintenance=Maintenance(service),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(state.inference.start)
+        state.maintenance.start()
+        try:
+            yield
+        finally:
+            await anyio.to_thread.run_sync(_stop, state)
+
+    app = _documented(
+        max_body_bytes=settings.max_body_kb * 1000,
+        max_trace_bytes=settings.max_trace_mb * 1_000_000,
+        lifespan=lifespan,
+    )
+    app.state.server = state
+    app.router.routes.extend(pages)
+    app.add_middleware(_Recorded, state=state)
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document of this version."""
+    return _documented(max_body_bytes=1, max_trace_bytes=1).openapi()
+
+
+def _documented(*, max_body_bytes: int, max_trace_bytes: int, lifespan: Any = None) -> FastAPI:
+    app = FastAPI(
+        title="ACE server",
+        version=_VERSION,
+        description="Answers with learned skills, and learns from the feedback on them.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=_OPENAPI,
+        lifespan=lifespan,
+        max_body_size=max_body_bytes,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    add_error_handlers(app)
+    app.include_router(_supervision_routes())
+    for router in (serving_routes(max_trace_bytes=max_trace_bytes), lists.router, deciding.router):
+        app.include_router(router)
+    app.openapi = _documenting(app)  # type: ignore[method-assign]  # this is how FastAPI is told to
+    return app
+
+
+def _documenting(app: FastAPI) -> Callable[[], dict[str, Any]]:
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            app.openapi_schema = _with_our_errors(found)
+        return app.openapi_schema
+
+    return document
+
+
+def _with_our_errors(document: dict[str, Any]) -> dict[str, Any]:
+    """Describe validation errors as they are sent, and which operations need a key."""
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            if path.startswith("/v1/") or path == "/metrics":
+                operation["security"] = [{"key": []}]
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    return document
+
+
+def _supervision_routes() -> APIRouter:
+    router = APIRouter(tags=["supervision"])
+
+    @router.get("/healthz")
+    async def healthz() -> Health:
+        """Say that the process is alive."""
+        return Health(status="ok")
+
+    @router.get("/readyz", responses={503: {"model": Readiness, "description": "No release could be loaded yet."}})
+    async def readyz(request: Request) -> Response:
+        """Say whether requests can be answered, and since when the database cannot be reached."""
+        inference = state_of(request).inference
+        since = inference.unreachable_since
+        status = "starting" if not inference.is_ready else "ready" if since is None else "degraded"
+        body = Readiness(status=status, since=since).model_dump()
+        return JSONResponse(body, 200 if inference.is_ready else 503)
+
+    @router.get("/metrics", response_class=Response, responses=error_responses(401, 403, 429))
+    async def metrics(access: Annotated[Access, Depends(needs("read"))]) -> Response:
+        """Return the counters of this process, in the text format of OpenMetrics."""
+        text = await anyio.to_thread.run_sync(_metrics_text, access.state)
+        return Response(text, media_type=CONTENT_TYPE)
+
+    return router
+
+
+def _metrics_text(state: ServerState) -> str:
+    gauges: dict[str, float] = {
+        "ace_server_in_flight": state.limits.in_flight,
+        "ace_server_rows_lost": state.writer.lost,
+        "ace_server_database_unreachable": float(state.inference.unreachable_since is not None),
+    }
+    table = tables.feedback
+    try:
+        with state.service.database.reading() as connection:
+            counts = connection.execute(sa.select(table.c.state, sa.func.count()).group_by(table.c.state)).all()
+    except DatabaseUnavailableError:  # the gauge above says so
+        counts = []
+    found = {str(name): int(count) for name, count in counts}
+    gauges |= {f"ace_server_feedback_{name}": found.get(name, 0) for name in _FEEDBACK_STATES} if counts else {}
+    return state.metrics.text(gauges)
+
+
+def _stop(state: ServerState) -> None:
+    state.inference.stop()
+    state.maintenance.stop()
+    state.writer.close()
+
+
+@final
+class _Recorded:
+    """Gives each request an id, counts it, and writes a line into the log."""
+
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = new_id("http")
+        scope.setdefault("state", {})["request_id"] = request_id
+        began, status = time.perf_counter(), 500
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - began
+            self._state.metrics.request(route, status, seconds)
+            _logger.info("%s %s %s %d %.0f ms", request_id, scope["method"], route, status, seconds * 1000)

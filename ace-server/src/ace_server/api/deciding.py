@@ -1,0 +1,216 @@
+"""The routes that change what users get: reviews, releases, experiments, and the deletion of a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Final
+
+import anyio.to_thread
+import sqlalchemy as sa
+from fastapi import APIRouter, Depends
+from sqlalchemy.exc import IntegrityError
+
+from ace_server import audit, releases, reviews, tables
+from ace_server.api.access import Access, needs
+from ace_server.api.errors import ApiError, error_responses
+from ace_server.api.lists import from_row, newest_first, of_book, page, rows_of
+from ace_server.api.schemas import (
+    Cursor,
+    Decision,
+    ExperimentBody,
+    ExperimentOut,
+    Limit,
+    ObjectId,
+    Page,
+    ReleaseOut,
+    ReviewOut,
+    StopBody,
+    SubjectDeletion,
+    SubjectInPath,
+)
+from ace_server.database import new_id, now
+from ace_server.experiments import Arm, arms_from_json, arms_to_json, report
+from ace_server.retention import request_deletion
+
+__all__ = ["router"]
+
+_COMMON: Final = (400, 401, 403, 429, 503)
+_CHANGES: Final = (*_COMMON, 404, 409, 413)
+
+Row = sa.Row[Any]
+
+
+router: Final = APIRouter(prefix="/v1")
+
+Reviews = Annotated[Access, Depends(needs("review"))]
+Administers = Annotated[Access, Depends(needs("admin"))]
+
+
+@router.post("/review/{review}", tags=["deciding"], responses=error_responses(*_CHANGES))
+async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> ReviewOut:
+    """Decide what to do with feedback, a release or an uncertain answer."""
+    if body.decision == "edit" and not body.content and not body.ground_truth:
+        raise ApiError(400, "With the decision edit, content or ground_truth must be given.")
+    row = await _one(access, tables.review, review)
+
+    def change(connection: sa.Connection) -> None:
+        reviews.decide(
+            connection,
+            access.state.service.seal,
+            review,
+            body.decision,
+            by=access.key.id,
+            content=body.content,
+            ground_truth=body.ground_truth,
+            note=body.note,
+        )
+
+    try:
+        await _changed(access, change, "review.decide", review)
+    except reviews.AlreadyDecidedError:
+        raise ApiError(409, "It was already decided.") from None
+    if row.release is not None:
+        access.state.inference.wake()
+    return from_row(ReviewOut, await _one(access, tables.review, review))
+
+
+@router.post("/releases/{release}/publish", tags=["deciding"], responses=error_responses(*_CHANGES))
+async def publish_release(release: ObjectId, access: Reviews) -> ReleaseOut:
+    """Publish a release, also one that was published before. It is used from the next sync on."""
+    await _one(access, tables.release, release)
+    is_new = await _changed(
+        access,
+        lambda connection: releases.publish(connection, release, by=access.key.id),
+        "release.publish",
+        release,
+    )
+    if not is_new:
+        raise ApiError(409, "It is published already.")
+    access.state.inference.wake()
+    return from_row(ReleaseOut, await _one(access, tables.release, release))
+
+
+@router.post("/experiments", tags=["experiments"], status_code=201, responses=error_responses(*_CHANGES))
+async def start_experiment(body: ExperimentBody, access: Administers) -> ExperimentOut:
+    """Answer the requests of a book with several releases, to compare them."""
+    access.check_book(body.book)
+    arms = tuple(Arm(arm.release, arm.weight) for arm in body.arms)
+    await _check_arms(access, body.book, arms)
+    identifier = new_id("exp")
+    values = {
+        "id": identifier,
+        "at": now(),
+        "book": body.book,
+        "by": access.key.id,
+        "arms": arms_to_json(arms),
+        "state": "running",
+    }
+    try:
+        await _changed(
+            access,
+            lambda connection: connection.execute(sa.insert(tables.experiment).values(values)).rowcount,
+            "experiment.start",
+            identifier,
+        )
+    except IntegrityError:
+        raise ApiError(409, "The book has a running experiment.") from None
+    access.state.inference.wake()
+    return await _experiment(access, await _one(access, tables.experiment, identifier))
+
+
+@router.get("/experiments", tags=["experiments"], responses=error_responses(*_COMMON))
+async def list_experiments(access: Administers, limit: Limit = 50, cursor: Cursor = None) -> Page[ExperimentOut]:
+    """List the experiments, the newest first."""
+    query = of_book(sa.select(tables.experiment), tables.experiment, access, None)
+    rows = await rows_of(access, newest_first(query, tables.experiment, cursor, limit))
+    reports = {row.id: await _experiment(access, row) for row in rows[:limit]}
+    return page(rows, limit, lambda row: str(row.id), lambda row: reports[row.id])
+
+
+@router.get("/experiments/{experiment}", tags=["experiments"], responses=error_responses(*_COMMON, 404))
+async def get_experiment(experiment: ObjectId, access: Administers) -> ExperimentOut:
+    """Return an experiment, with what is known of its arms."""
+    return await _experiment(access, await _one(access, tables.experiment, experiment))
+
+
+@router.post("/experiments/{experiment}/stop", tags=["experiments"], responses=error_responses(*_CHANGES))
+async def stop_experiment(experiment: ObjectId, body: StopBody, access: Administers) -> ExperimentOut:
+    """Stop an experiment, and publish the release of the arm that won, if one is named."""
+    row = await _one(access, tables.experiment, experiment)
+    arms = arms_from_json(row.arms)
+    if body.winner is not None and body.winner >= len(arms):
+        raise ApiError(400, f"winner: the experiment has the arms 0 to {len(arms) - 1}.")
+    is_stopped = await _changed(access, partial(_stop, experiment, body.winner, arms, access.key.id),
+                                "experiment.stop", experiment)  # fmt: skip
+    if not is_stopped:
+        raise ApiError(409, "It was stopped already.")
+    access.state.inference.wake()
+    return await _experiment(access, await _one(access, tables.experiment, experiment))
+
+
+@router.delete("/subjects/{subject}", tags=["privacy"], status_code=202, responses=error_responses(*_COMMON))
+async def delete_subject(subject: SubjectInPath, access: Administers) -> SubjectDeletion:
+    """Delete everything of a subject: requests, feedback, and the texts of reviews. It takes less than a minute."""
+    if access.key.book is not None:
+        raise ApiError(403, "A subject is deleted from all books; the key is for one.")
+    deletion = await access.state.writer.write(
+        lambda connection: request_deletion(connection, subject, by=access.key.id, origin=access.origin)
+    )
+    access.state.recent.forget(subject)
+    access.state.maintenance.wake()
+    return SubjectDeletion(deletion_id=deletion)
+
+
+async def _changed(access: Access, change: Callable[[sa.Connection], Any], what: str, target: str) -> Any:
+    """Make a change, with its row in the audit log in the same transaction."""
+
+    def recorded(connection: sa.Connection) -> Any:
+        result = change(connection)
+        audit.record(connection, who=access.key.id, what=what, target=target, origin=access.origin)
+        return result
+
+    return await access.state.writer.write(recorded)
+
+
+async def _one(access: Access, table: sa.Table, identifier: str) -> Row:
+    found = await rows_of(access, sa.select(table).where(table.c.id == identifier))
+    if not found or not access.key.is_for(found[0].book):
+        raise ApiError(404, f"There is no such {table.name}.")
+    return found[0]
+
+
+async def _check_arms(access: Access, book: str, arms: tuple[Arm, ...]) -> None:
+    table = tables.release
+    wanted = {arm.release for arm in arms}
+    if len(wanted) != len(arms):
+        raise ApiError(400, "arms: every arm needs another release.")
+    found = await rows_of(access, sa.select(table.c.id).where(table.c.book == book, table.c.id.in_(wanted)))
+    if len(found) != len(wanted):
+        raise ApiError(404, "The book has no such release.")
+
+
+def _stop(experiment: str, winner: int | None, arms: tuple[Arm, ...], by: str, connection: sa.Connection) -> bool:
+    table = tables.experiment
+    stopped = connection.execute(
+        sa.update(table)
+        .where(table.c.id == experiment, table.c.state == "running")
+        .values(state="stopped", stopped_at=now(), winner=winner)
+    )
+    if stopped.rowcount == 1 and winner is not None:
+        releases.publish(connection, arms[winner].release, by=by, reason=f"won experiment {experiment}")
+    return stopped.rowcount == 1
+
+
+async def _experiment(access: Access, row: Row) -> ExperimentOut:
+    arms = await anyio.to_thread.run_sync(report, access.state.service.database, row.id, arms_from_json(row.arms))
+    return ExperimentOut(
+        id=row.id,
+        book=row.book,
+        state=row.state,
+        at=row.at,
+        by=row.by,
+        stopped_at=row.stopped_at,
+        winner=row.winner,
+        arms=arms,
+    )

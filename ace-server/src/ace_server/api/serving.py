@@ -1,0 +1,220 @@
+"""The routes that applications use: answers, feedback and recorded traces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Annotated, Final
+
+import anyio.to_thread
+import sqlalchemy as sa
+from fastapi import APIRouter, Depends, Header, Query, Request
+
+from ace_server import tables
+from ace_server.api.access import Access, check_budget, needs
+from ace_server.api.errors import ApiError, error_responses
+from ace_server.api.schemas import (
+    AnswerBody,
+    AnswerGiven,
+    BookName,
+    FeedbackAccepted,
+    FeedbackBody,
+    ShortText,
+    UsageOut,
+)
+from ace_server.api.state import KnownRequest, ServerState
+from ace_server.database import new_id
+from ace_server.intake import GivenFeedback, IdempotencyError, request_row, store_feedback, store_trace
+
+__all__ = ["serving_routes"]
+
+_FIRST_WAIT: Final = 0.02
+_LONGEST_WAIT: Final = 0.5
+_DEEPEST: Final = 200
+"""How deep a trace may be nested."""
+
+_DESCRIBED_TRACE: Final = {
+    "requestBody": {
+        "required": True,
+        "description": "A recorded trace of any shape that `ace learn` reads.",
+        "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
+    }
+}
+
+
+Infers = Annotated[Access, Depends(needs("infer"))]
+GivesFeedback = Annotated[Access, Depends(needs("feedback"))]
+
+
+def serving_routes(*, max_trace_bytes: int) -> APIRouter:
+    """Return the routes.
+
+    Args:
+        max_trace_bytes: The largest body of a trace.
+    """
+    router = APIRouter(prefix="/v1", tags=["serving"])
+
+    @router.post("/answers", responses=error_responses(400, 401, 403, 404, 413, 429, 502, 503, 504))
+    async def create_answer(body: AnswerBody, access: Infers) -> AnswerGiven:
+        """Answer a question with the skills of the published release."""
+        access.check_book(body.book)
+        await check_budget(access)
+        state = access.state
+        request = new_id("req")
+        found = state.inference.release_for(body.book, body.subject or request)
+        if found is None:
+            raise _no_book(state)
+        release, experiment, arm = found
+        given = await state.inference.answer(release, body.question, body.context or "")
+        state.limits.add_cost(access.key, given.usage)
+        state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
+        state.recent.add(request, KnownRequest(release.book, body.subject))
+        state.writer.write_later(
+            request_row(
+                state.service.seal,
+                release,
+                given,
+                request=request,
+                key=access.key.id,
+                model=state.service.model,
+                question=body.question,
+                context=body.context,
+                subject=body.subject,
+                metadata=body.metadata,
+                experiment=experiment,
+                arm=arm,
+            )
+        )
+        return AnswerGiven(
+            request_id=request,
+            answer=given.answer,
+            reasoning=given.reasoning,
+            skill_ids=list(given.skill_ids),
+            release=release.id,
+            usage=UsageOut(
+                model_calls=given.usage.calls,
+                input_tokens=given.usage.input_tokens,
+                output_tokens=given.usage.output_tokens,
+                cost=None if given.usage.unpriced_calls else given.usage.cost,
+            ),
+            experiment=None if experiment is None else experiment.id,
+        )
+
+    @router.post("/feedback", status_code=202, responses=error_responses(400, 401, 403, 404, 409, 413, 429, 503))
+    async def give_feedback(body: FeedbackBody, access: GivesFeedback) -> FeedbackAccepted:
+        """Say how good an answer was. The response is sent once the feedback is stored durably."""
+        if body.thumb is None and body.score is None and not body.correction and not body.comment:
+            raise ApiError(400, "At least one of thumb, score, correction and comment must be given.")
+        known = await _known_request(access.state, body.request_id)
+        if known is None or not access.key.is_for(known.book):
+            raise ApiError(404, "There is no such request.")
+        given = GivenFeedback(
+            request=body.request_id,
+            book=known.book,
+            subject=known.subject,
+            key=access.key.id,
+            thumb=body.thumb,
+            score=body.score,
+            correction=body.correction or None,
+            comment=body.comment or None,
+            idempotency_key=body.idempotency_key,
+        )
+        try:
+            return FeedbackAccepted(
+                feedback_id=await access.state.writer.write(store_feedback(access.state.service.seal, given))
+            )
+        except IdempotencyError:
+            raise ApiError(409, "The idempotency key was used for other feedback.") from None
+
+    @router.post(
+        "/traces",
+        status_code=202,
+        openapi_extra=_DESCRIBED_TRACE,
+        max_body_size=max_trace_bytes,
+        responses=error_responses(400, 401, 403, 404, 409, 413, 429, 503),
+    )
+    async def add_trace(
+        request: Request,
+        access: GivesFeedback,
+        book: Annotated[BookName, Query()] = "default",
+        subject: Annotated[ShortText | None, Query()] = None,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    ) -> FeedbackAccepted:
+        """Store a recorded trace, to be learned from."""
+        access.check_book(book)
+        if book not in access.state.inference.published:
+            raise _no_book(access.state)
+        trace = await anyio.to_thread.run_sync(_checked_trace, await request.body())
+        change = await anyio.to_thread.run_sync(
+            lambda: store_trace(
+                access.state.service.seal,
+                book,
+                trace,
+                key=access.key.id,
+                subject=subject,
+                idempotency_key=idempotency_key,
+            )
+        )
+        try:
+            return FeedbackAccepted(feedback_id=await access.state.writer.write(change))
+        except IdempotencyError:
+            raise ApiError(409, "The idempotency key was used for another trace.") from None
+
+    return router
+
+
+def _no_book(state: ServerState) -> ApiError:
+    if not state.inference.is_ready:
+        return ApiError(503, "No release could be loaded yet.", retry_after=5)
+    return ApiError(404, "There is no such book.")
+
+
+async def _known_request(state: ServerState, request: str) -> KnownRequest | None:
+    """Return a request, which another process may be about to write."""
+    ends_at = time.monotonic() + state.service.settings.feedback_wait
+    pause = _FIRST_WAIT
+    while True:
+        known = state.recent.find(request) or await anyio.to_thread.run_sync(_stored_request, state, request)
+        left = ends_at - time.monotonic()
+        if known is not None or left <= 0:
+            return known
+        await asyncio.sleep(min(pause, left))
+        pause = min(2 * pause, _LONGEST_WAIT)
+
+
+def _stored_request(state: ServerState, request: str) -> KnownRequest | None:
+    table = tables.request
+    with state.service.database.reading() as connection:
+        row = connection.execute(sa.select(table.c.book, table.c.subject).where(table.c.id == request)).first()
+    return None if row is None else KnownRequest(row.book, row.subject)
+
+
+def _checked_trace(body: bytes) -> str:
+    """Return a trace as text.
+
+    Raises:
+        ApiError: It is not a JSON object or array, or is nested too deeply.
+    """
+    try:
+        text = body.decode("utf-8")
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ApiError(400, "The body is not JSON.") from None
+    if not isinstance(value, dict | list) or not value:
+        raise ApiError(400, "A trace must be a JSON object or array that is not empty.")
+    if _depth(value) > _DEEPEST:
+        raise ApiError(400, f"A trace must not be nested deeper than {_DEEPEST} levels.")
+    return text
+
+
+def _depth(value: object) -> int:
+    """Return how deep a value is nested, as far as it matters."""
+    level, depth = [value], 0
+    while level and depth <= _DEEPEST:
+        children = [
+            each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
+        ]
+        level = [child for group in children for child in group]
+        depth += 1
+    return depth

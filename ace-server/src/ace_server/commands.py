@@ -1,0 +1,561 @@
+"""`ace server`: serves answers with learned skills, and learns from the feedback on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli import CommandContext, ModelOptions
+from ace.integrations import DONE, WITH_FAILURES, UsageError, counted, note, print_json, print_table, print_text
+from ace_server.settings import ServerSettings, load_settings
+
+if TYPE_CHECKING:
+    from ace_server.database import Database
+    from ace_server.service import RunningWorker, Service
+
+__all__ = ["app"]
+
+app = App(name="server", help="Serve answers with learned skills, and learn from the feedback on them.")
+keys_app = App(name="keys", help="Add, list and revoke API keys.")
+books_app = App(name="books", help="Add and list books.")
+seal_app = App(name="seal", help="Make and replace the keys of encryption.")
+app.command(keys_app)
+app.command(books_app)
+app.command(seal_app)
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
+
+_DEFAULT_MODEL = ModelOptions()
+_DAY = 86_400.0
+
+
+@app.command
+def run(
+    *,
+    data: Path | None = None,
+    database: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    no_worker: Flag = False,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    behind_proxy: Annotated[bool | None, Parameter(negative="", show_default=False)] = None,
+    skillbook: str | None = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    yes: Flag = False,
+    context: CommandContext,
+) -> int:
+    """Serve the API and the page, and learn from feedback, until Ctrl-C or SIGTERM.
+
+    In an empty folder, it creates the data folder with a database, a book, an admin key and a key of encryption. The
+    address of the page contains a token that works once.
+
+    For example:
+
+        ace server run
+        ace server run --skillbook skills.db --model openai/gpt-4o-mini
+        ace server run --database postgresql://ace@db.internal/ace --no-worker --host 0.0.0.0 --behind-proxy
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: A Postgres database instead of the one in the data folder. [env: ACE_SERVER_DATABASE]
+        host: The address to listen on; other than loopback, it needs TLS. [env: ACE_SERVER_HOST] [default: 127.0.0.1]
+        port: The port; 0 takes a free one. [env: ACE_SERVER_PORT] [default: 8765]
+        no_worker: Do not learn in this process; another one does, with `ace server worker`.
+        tls_cert: The certificate for TLS, as a PEM file.
+        tls_key: The key of the certificate, as a PEM file.
+        behind_proxy: A proxy in front does TLS, and sets X-Forwarded-For and X-Forwarded-Proto.
+            [env: ACE_SERVER_BEHIND_PROXY]
+        skillbook: Serve this existing skillbook in place, as the book `default`.
+        model_options: Options of the model.
+        yes: Do not ask for confirmation.
+        context: The settings of the user.
+    """
+    options = {"data": data, "database": database, "host": host, "port": port, "behind_proxy": behind_proxy}
+    settings = load_settings(options)
+    from ace_server import running
+
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("--tls-cert and --tls-key are given together")
+    running.check_address(settings.host, is_protected=tls_cert is not None or settings.behind_proxy)
+    with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
+        from ace_server.api.app import create_app
+        from ace_server.opening import add_book, first_admin_key, publish_first
+
+        add_book(settings, service.database, "default", location=skillbook, exist_ok=True)
+        publish_first(settings, service.database, _book_names(service.database))
+        key_file = first_admin_key(settings, service.database)
+        listening = running.listening_socket(settings.host, settings.port)
+        scheme = "http" if tls_cert is None else "https"
+        shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+        address = f"{scheme}://{shown}:{listening.getsockname()[1]}"
+
+        def ready() -> None:
+            note(f"ace: serving {service.model} at {address}")
+            note(f"ace: open {address}/login?token={_login_token(service.database)} (works once)")
+            if key_file is not None:
+                note(f"ace: the admin key is in {key_file}")
+
+        return running.serve(
+            create_app(service),
+            listening,
+            service=service,
+            start_worker=None if no_worker else _worker_starter(service),
+            on_ready=ready,
+            certificate=tls_cert,
+            certificate_key=tls_key,
+        )
+
+
+@app.command
+def worker(
+    *,
+    data: Path | None = None,
+    database: str | None = None,
+    concurrency: int | None = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    yes: Flag = False,
+    context: CommandContext,
+) -> int:
+    """Learn from feedback, until Ctrl-C or SIGTERM.
+
+    On Postgres, any number of workers can run on any hosts; on SQLite, one at a time.
+
+    For example:
+
+        ace server worker --database postgresql://ace@db.internal/ace
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        concurrency: How many batches are learned from at once. [env: ACE_SERVER_CONCURRENCY] [default: 1]
+        model_options: Options of the model.
+        yes: Do not ask for confirmation.
+        context: The settings of the user.
+    """
+    settings = load_settings({"data": data, "database": database, "concurrency": concurrency})
+    with _service(settings, model_options, context, assume_yes=yes) as service:
+        from ace_server.running import work_until_stopped
+
+        return work_until_stopped(_worker_starter(service))
+
+
+@app.command
+def migrate(*, data: Path | None = None, database: str | None = None) -> int:
+    """Create the tables, or bring them to this version. On Postgres, other commands then need no rights to do so.
+
+    For example:
+
+        ace server migrate --database postgresql://owner@db.internal/ace
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    settings = load_settings({"data": data, "database": database})
+    from ace_server.database import Database, DatabaseUnavailableError, DatabaseVersionError
+    from ace_server.opening import create_data_folder
+
+    if settings.database is None:
+        create_data_folder(settings.data)
+    opened = Database(settings.database_location)
+    try:
+        applied = opened.migrate()
+        note(f"ace: {opened.shown}: {counted(applied, 'migration')} applied")
+    except (DatabaseVersionError, DatabaseUnavailableError) as error:
+        note(f"ace: {error}")
+        return WITH_FAILURES
+    finally:
+        opened.close()
+    return DONE
+
+
+@app.command
+def status(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+    """Show the books, the workers and the batches, and check the audit log.
+
+    For example:
+
+        ace server status
+        ace server status --json
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        as_json: Print one JSON object.
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server.status import status_of
+
+        found = status_of(opened, settings)
+    if as_json:
+        print_json({"command": "server status", **found.as_json()})
+    else:
+        for text in found.lines():
+            print_text(text)
+    return WITH_FAILURES if found.problems else DONE
+
+
+@app.command
+def purge(
+    *,
+    older_than: float | None = None,
+    dry_run: Flag = False,
+    data: Path | None = None,
+    database: str | None = None,
+) -> int:
+    """Delete now what is older than the settings say; the service does it every night.
+
+    For example:
+
+        ace server purge --dry-run
+        ace server purge --older-than 7
+
+    Args:
+        older_than: Delete everything older than this, in days.
+        dry_run: Only say how much would be deleted.
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    if older_than is not None and older_than < 0:
+        raise UsageError(f"--older-than must be at least 0 days, got {older_than:g}")
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server.opening import book_opener
+        from ace_server.retention import purge as purge_rows
+
+        found = purge_rows(
+            opened, settings, book_opener(settings, opened), by="command", older_than=older_than, dry_run=dry_run
+        )
+    did = "would be deleted" if dry_run else "deleted"
+    for name, count in found.rows.items():
+        print_text(f"{name}: {count} {did}")
+    return DONE
+
+
+@keys_app.command(name="add")
+def add_key(
+    name: str,
+    /,
+    *,
+    scope: str,
+    book: str | None = None,
+    rate: str | None = None,
+    budget: str | None = None,
+    expires: float | None = None,
+    data: Path | None = None,
+    database: str | None = None,
+) -> int:
+    """Add a key, and print it. It cannot be shown again.
+
+    For example:
+
+        ace server keys add web-shop --scope infer,feedback --rate 60/minute --budget 5/day
+        ace server keys add ann --scope read,review --expires 30
+
+    Args:
+        name: Whose it is.
+        scope: What it may be used for: infer, feedback, read, review, admin (includes all), with commas between them.
+        book: The only book that it is for.
+        rate: How many requests it may make, such as 60/minute; counted in each process.
+        budget: What its answers may cost in USD per day (UTC), such as 5/day.
+        expires: The number of days after which it expires.
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    if expires is not None and expires <= 0:
+        raise UsageError(f"--expires must be greater than 0 days, got {expires:g}")
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server import audit, keys
+        from ace_server.database import now
+
+        if book is not None and book not in _book_names(opened):
+            raise UsageError(f"there is no book {book!r}; 'ace server books list' lists them")
+        try:
+            with opened.writing() as connection:
+                identifier, secret = keys.add_key(
+                    connection,
+                    name,
+                    [each.strip() for each in scope.split(",") if each.strip()],
+                    book=book,
+                    rate=rate,
+                    budget=_budget(budget),
+                    expires_at=None if expires is None else now() + expires * _DAY,
+                )
+                audit.record(connection, who="command", what="key.add", target=identifier)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    note(f"ace: added {identifier}; the key is shown only now")
+    print_text(secret)
+    return DONE
+
+
+@keys_app.command(name="list")
+def list_keys(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+    """List the keys, without their secrets.
+
+    For example:
+
+        ace server keys list
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        as_json: Print one JSON object.
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server import keys
+
+        with opened.reading() as connection:
+            found = keys.list_keys(connection)
+    if as_json:
+        shown = [
+            {
+                "id": key.id,
+                "name": key.name,
+                "prefix": key.prefix,
+                "scopes": sorted(key.scopes),
+                "book": key.book,
+                "rate": key.rate,
+                "budget": key.budget,
+                "created_at": key.created_at,
+                "expires_at": key.expires_at,
+                "revoked_at": key.revoked_at,
+            }
+            for key in found
+        ]
+        print_json({"command": "server keys list", "keys": shown})
+        return DONE
+    rows = [
+        [
+            key.prefix,
+            key.name,
+            ",".join(sorted(key.scopes)),
+            key.book or "all",
+            "valid" if key.is_valid else "revoked" if key.revoked_at is not None else "expired",
+            _day(key.created_at),
+            key.id,
+        ]
+        for key in found
+    ]
+    print_table(["key", "name", "scopes", "book", "state", "added", "id"], rows)
+    return DONE
+
+
+@keys_app.command(name="revoke")
+def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = None) -> int:
+    """Revoke a key. Running processes reject it within seconds.
+
+    For example:
+
+        ace server keys revoke ace_x7Qk
+
+    Args:
+        key: Its id, or its first 8 characters.
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server import audit, keys
+
+        with opened.writing() as connection:
+            revoked = keys.revoke_key(connection, key)
+            if revoked is not None:
+                audit.record(connection, who="command", what="key.revoke", target=revoked)
+    if revoked is None:
+        raise UsageError(f"there is no valid key {key!r}; 'ace server keys list' lists them")
+    note(f"ace: revoked {revoked}")
+    return DONE
+
+
+@books_app.command(name="add")
+def add_book(
+    name: str,
+    /,
+    *,
+    from_skillbook: Annotated[str | None, Parameter(name="--from")] = None,
+    location: str | None = None,
+    data: Path | None = None,
+    database: str | None = None,
+) -> int:
+    """Add a book, and publish the skills that it begins with. Running processes find it at their next sync.
+
+    For example:
+
+        ace server books add support
+        ace server books add support --from skills.db
+
+    Args:
+        name: Its name: letters, digits, and . _ - after the first character.
+        from_skillbook: A skillbook whose skills are copied into it.
+        location: Where the book is, a .db file or `postgresql://...?book=NAME`; by default in the data folder or in
+            the database.
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server import opening
+
+        opening.add_book(settings, opened, name, location=location, skills_from=from_skillbook)
+    note(f"ace: added the book {name}")
+    return DONE
+
+
+@books_app.command(name="list")
+def list_books(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+    """List the books.
+
+    For example:
+
+        ace server books list
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        as_json: Print one JSON object.
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server.status import books_of
+
+        found = books_of(opened, settings)
+    if as_json:
+        print_json({"command": "server books list", "books": [book.as_json() for book in found]})
+    else:
+        rows = [[book.name, book.shown_release, book.learning, str(book.new_feedback), book.location] for book in found]
+        print_table(["book", "release", "learning", "new feedback", "location"], rows)
+    return DONE
+
+
+@seal_app.command(name="new")
+def new_seal() -> int:
+    """Print a new key of encryption, for the variable ACE_SERVER_KEYS.
+
+    For example:
+
+        export ACE_SERVER_KEYS=$(ace server seal new)
+    """
+    from ace_server.seal import new_key
+
+    print_text(new_key())
+    return DONE
+
+
+@seal_app.command(name="rotate")
+def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int:
+    """Seal all texts of users again with a new key. The service may run meanwhile.
+
+    Keys in the data folder are replaced. If they are in ACE_SERVER_KEYS, put the new key before the others there and
+    restart all processes first.
+
+    For example:
+
+        ace server seal rotate
+
+    Args:
+        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
+        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+    """
+    settings = load_settings({"data": data, "database": database})
+    with _database(settings) as opened:
+        from ace_server.opening import opened_seal
+        from ace_server.rotation import rotate
+
+        found = rotate(opened, opened_seal(settings, opened))
+    note(f"ace: {counted(found.rows, 'row')} sealed with the key {found.key}")
+    if found.unreadable:
+        note(f"ace: {counted(found.unreadable, 'row')} could not be opened and are sealed as before")
+    return WITH_FAILURES if found.unreadable else DONE
+
+
+@contextmanager
+def _service(
+    settings: ServerSettings,
+    model_options: ModelOptions,
+    context: CommandContext,
+    *,
+    assume_yes: bool,
+    create: bool = False,
+) -> Iterator[Service]:
+    """Open the service with its model."""
+    from ace_server.opening import opened_seal
+    from ace_server.running import log_to_file
+    from ace_server.service import Service
+
+    ace_settings = context.settings(**model_options.flags())
+    with _database(settings, create=create) as database:
+        log_to_file(settings.data / "logs", "server")
+        seal = opened_seal(settings, database)
+        with context.model(ace_settings, assume_yes=assume_yes) as client:
+            model = ace_settings.model or "the model on this machine"
+            yield Service(settings=settings, database=database, seal=seal, client=client, model=model)
+
+
+@contextmanager
+def _database(settings: ServerSettings, *, create: bool = False) -> Iterator[Database]:
+    """Open the database. Where it cannot be used, say why, and end the command with 1."""
+    from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
+    from ace_server.opening import opened_database
+
+    try:
+        database = opened_database(settings, create=create)
+        try:
+            yield database
+        finally:
+            database.close()
+    except (DatabaseVersionError, DatabaseUnavailableError) as error:
+        note(f"ace: {error}")
+        raise SystemExit(WITH_FAILURES) from error
+
+
+def _book_names(database: Database) -> list[str]:
+    import sqlalchemy as sa
+
+    from ace_server import tables
+
+    with database.reading() as connection:
+        return list(connection.scalars(sa.select(tables.book.c.name)))
+
+
+def _login_token(database: Database) -> str:
+    from ace_server.keys import add_login_token
+
+    with database.writing() as connection:
+        return add_login_token(connection)
+
+
+def _worker_starter(service: Service) -> Callable[[], RunningWorker]:
+    def start() -> RunningWorker:
+        from ace_server.jobs import start_worker  # type: ignore[import-not-found]  # merged next
+
+        found: RunningWorker = start_worker(service)
+        return found
+
+    return start
+
+
+def _budget(text: str | None) -> float | None:
+    if text is None:
+        return None
+    amount, _, period = text.partition("/")
+    try:
+        if period not in ("", "day"):
+            raise ValueError
+        return float(amount)
+    except ValueError:
+        raise UsageError(f"--budget must be USD per day such as 5/day, got {text!r}") from None
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d")

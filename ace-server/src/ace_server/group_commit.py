@@ -1,0 +1,172 @@
+"""Writes many small changes in few transactions, since each transaction costs an fsync.
+
+Changes are written by one thread, in the order in which they were given. Those that come while a transaction is being
+written are in the next one together.
+
+- `write` returns when the change is durable, and raises if it is not.
+- `write_later` returns at once. If the database cannot be reached, the change is kept in memory and tried again, up to
+  a number of them; a process that is killed loses those that were not written yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, TypeVar, final
+
+import sqlalchemy as sa
+
+from ace_server.database import Database, DatabaseUnavailableError
+
+__all__ = ["GroupWriter", "WriterClosedError"]
+
+_logger = logging.getLogger(__name__)
+
+_MOST_IN_ONE: Final = 500
+_MOST_LATER: Final = 10_000
+_SECONDS_BETWEEN_TRIES: Final = 1.0
+
+Result = TypeVar("Result")
+Change = Callable[[sa.Connection], Any]
+
+
+class WriterClosedError(Exception):
+    """The service is stopping and writes no further changes."""
+
+
+class _Waiting(NamedTuple):
+    change: Change
+    outcome: Future[Any] | None
+    """Where the result goes; None if it is not waited for."""
+    is_last: bool
+
+
+@final
+class GroupWriter:
+    """Writes changes in groups.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._condition = threading.Condition()
+        self._waiting: deque[_Waiting] = deque()
+        self._later = 0
+        self._is_closed = False
+        self.lost = 0
+        """How many changes of `write_later` were dropped because the database was not reachable for too long."""
+        self._thread = threading.Thread(target=self._work, name="ace-server-writer", daemon=True)
+        self._thread.start()
+
+    async def write(self, change: Callable[[sa.Connection], Result]) -> Result:
+        """Make a change, and return its result once it is durable.
+
+        Args:
+            change: Makes the change in a transaction. It may be called twice, if a transaction has to be repeated.
+
+        Raises:
+            DatabaseUnavailableError: It was not written.
+            WriterClosedError: The service is stopping.
+        """
+        outcome: Future[Result] = Future()
+        self._add(_Waiting(change, outcome, False))
+        return await asyncio.wrap_future(outcome)
+
+    def write_later(self, change: Change, *, last: bool = False) -> None:
+        """Make a change soon.
+
+        Args:
+            change: Makes the change in a transaction. It may be called twice, if a transaction has to be repeated.
+            last: Whether it comes after the others of its transaction. Rows of the audit log do, since other processes
+                wait for them until the transaction ends.
+
+        Raises:
+            WriterClosedError: The service is stopping.
+        """
+        self._add(_Waiting(change, None, last))
+
+    def close(self) -> None:
+        """Write what is waiting, and stop."""
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify()
+        self._thread.join()
+
+    def _add(self, waiting: _Waiting) -> None:
+        with self._condition:
+            if self._is_closed:
+                raise WriterClosedError("the service is stopping")
+            if waiting.outcome is None:
+                if self._later >= _MOST_LATER:
+                    self.lost += 1
+                    return
+                self._later += 1
+            self._waiting.append(waiting)
+            self._condition.notify()
+
+    def _work(self) -> None:
+        while group := self._next_group():
+            try:
+                self._write(group)
+            except DatabaseUnavailableError as error:
+                self._postpone(group, error)
+
+    def _next_group(self) -> list[_Waiting]:
+        with self._condition:
+            while not self._waiting and not self._is_closed:
+                self._condition.wait()
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_ONE))]
+            self._later -= sum(each.outcome is None for each in group)
+            return sorted(group, key=lambda each: each.is_last)
+
+    def _write(self, group: list[_Waiting]) -> None:
+        try:
+            with self._database.writing() as connection:
+                results = [each.change(connection) for each in group]
+        except DatabaseUnavailableError:
+            raise
+        except Exception:  # one of them cannot be made; the others have to be
+            for each in group:
+                self._write_alone(each)
+            return
+        for each, result in zip(group, results, strict=True):
+            if each.outcome is not None:
+                each.outcome.set_result(result)
+
+    def _write_alone(self, waiting: _Waiting) -> None:
+        try:
+            with self._database.writing() as connection:
+                result = waiting.change(connection)
+        except Exception as error:
+            if waiting.outcome is not None:
+                waiting.outcome.set_exception(error)
+            else:
+                self.lost += 1
+                _logger.error("a row could not be written: %s", type(error).__name__)
+            return
+        if waiting.outcome is not None:
+            waiting.outcome.set_result(result)
+
+    def _postpone(self, group: list[_Waiting], error: DatabaseUnavailableError) -> None:
+        """Fail the changes that are waited for, and keep the others for the next try."""
+        for each in group:
+            if each.outcome is not None:
+                each.outcome.set_exception(error)
+        later = [each for each in group if each.outcome is None]
+        with self._condition:
+            if self._is_closed:
+                self.lost += len(later)
+                _logger.error("%d rows were lost, because the database is not available", len(later))
+                return
+            kept = later[: max(0, _MOST_LATER - self._later)]
+            self.lost += len(later) - len(kept)
+            self._waiting.extendleft(reversed(kept))
+            self._later += len(kept)
+            if not any(each.outcome is not None for each in self._waiting):
+                self._condition.wait(_SECONDS_BETWEEN_TRIES)

@@ -1,0 +1,266 @@
+"""Answers questions with the published releases, which are held in memory.
+
+A thread asks the database every `sync_seconds` for the published releases, and loads those that are new next to the old
+ones. Requests in flight finish with the release that they began with. If the database cannot be reached, the releases
+in memory remain in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, final
+
+import anyio.to_thread
+import sqlalchemy as sa
+
+from ace import Skillbook, SkillbookView
+from ace.calls import call_scope, current_call_scope
+from ace.context import SelectedSkills
+from ace.protocols import ShowsSkills, Usage
+from ace.retrieval import TopSkills
+from ace.roles import agent_for
+from ace.skillbook import SkillbookError
+from ace_server import tables
+from ace_server.anonymise import Anonymised, BuiltInFinder, Finder, anonymise, load_finder
+from ace_server.database import DatabaseUnavailableError, now
+from ace_server.experiments import RunningExperiment, arms_from_json
+
+if TYPE_CHECKING:
+    from ace_server.service import Service
+
+__all__ = ["BusyError", "GivenAnswer", "Inference", "LoadedRelease"]
+
+_logger = logging.getLogger(__name__)
+
+
+class BusyError(Exception):
+    """As many answers are being generated as are allowed, and none ended in time."""
+
+
+@dataclass(frozen=True)
+class LoadedRelease:
+    """A release in memory."""
+
+    id: str | None
+    """Its id; None if nothing was published yet."""
+    book: str
+    """The name of the book."""
+    version: int
+    """The version of the book."""
+    skills: Skillbook = field(repr=False)
+    """The skills, which are not changed."""
+    choose: TopSkills = field(repr=False)
+    """Chooses the skills for a question."""
+    finder: Finder | None = field(repr=False)
+    """Finds the personal data that the model must not see; None if it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """An answer of the model."""
+
+    answer: str
+    """The answer."""
+    reasoning: str
+    """The reasoning."""
+    skill_ids: tuple[str, ...]
+    """The skills that it cites."""
+    usage: Usage
+    """What the model calls have used."""
+    seconds: float
+    """How long it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """The releases of one moment; it is replaced as a whole."""
+
+    published: Mapping[str, LoadedRelease]
+    """By the name of the book."""
+    by_id: Mapping[str, LoadedRelease]
+    """Those of experiments too."""
+    experiments: Mapping[str, RunningExperiment]
+    """By the name of the book."""
+
+
+@final
+class Inference:
+    """Answers with published releases. Its methods may be called from any thread.
+
+    Args:
+        service: The service.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._agent = agent_for(service.client)
+        self._loaded = _Loaded({}, {}, {})
+        self._slots: asyncio.Semaphore | None = None
+        self._wake = threading.Event()
+        self._is_stopped = False
+        self._syncing = threading.Lock()
+        self._finders: dict[str | None, Finder] = {}
+        self.is_ready = False
+        """Whether releases were loaded once."""
+        self.unreachable_since: float | None = None
+        """Since when the database or a book could not be read, in seconds since 1970."""
+        self.problem: str | None = None
+        """Why."""
+        self._thread = threading.Thread(target=self._sync_often, name="ace-server-sync", daemon=True)
+
+    def start(self) -> None:
+        """Load the releases, and keep them current."""
+        self.sync()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking for new releases."""
+        self._is_stopped = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def wake(self) -> None:
+        """Look for new releases now."""
+        self._wake.set()
+
+    def sync(self) -> None:
+        """Load the releases that were published since."""
+        with self._syncing:
+            try:
+                self._loaded = self._load()
+            except (DatabaseUnavailableError, SkillbookError) as error:
+                self.problem = str(error)
+                self.unreachable_since = self.unreachable_since or now()
+                _logger.warning("the releases could not be read: %s", type(error).__name__)
+                return
+            self.is_ready, self.unreachable_since, self.problem = True, None, None
+
+    @property
+    def published(self) -> Mapping[str, LoadedRelease]:
+        """The published release of each book by its name."""
+        return self._loaded.published
+
+    def release_for(self, book: str, subject: str) -> tuple[LoadedRelease, RunningExperiment | None, int | None] | None:
+        """Return the release for a request, with the experiment and the arm; None if there is no such book.
+
+        Args:
+            book: The name of the book.
+            subject: The subject of the request, or else its id.
+        """
+        loaded = self._loaded
+        published = loaded.published.get(book)
+        experiment = loaded.experiments.get(book)
+        if published is None or experiment is None:
+            return None if published is None else (published, None, None)
+        arm = experiment.arm_of(subject)
+        release = loaded.by_id.get(experiment.arms[arm].release)
+        return (published, None, None) if release is None else (release, experiment, arm)
+
+    async def answer(self, release: LoadedRelease, question: str, context: str) -> GivenAnswer:
+        """Answer a question.
+
+        Args:
+            release: The release.
+            question: The question.
+            context: Further material.
+
+        Raises:
+            BusyError: Too many answers are being generated.
+            TimeoutError: It took too long.
+            LLMError: The model could not be reached, or gave no usable answer.
+        """
+        settings = self._service.settings
+        if self._slots is None:  # it belongs to the event loop of the server
+            self._slots = asyncio.Semaphore(settings.max_concurrent)
+        slots = self._slots
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(settings.queue_seconds):
+                await slots.acquire()
+        except TimeoutError:
+            raise BusyError("too many answers are being generated") from None
+        try:
+            async with asyncio.timeout(settings.answer_seconds):
+                return await self._answer(release, question, context, began)
+        finally:
+            slots.release()
+
+    async def _answer(self, release: LoadedRelease, question: str, context: str, began: float) -> GivenAnswer:
+        request, view = await anyio.to_thread.run_sync(self._prepared, release, question, context)
+        used: list[Usage] = []
+        with call_scope(replace(current_call_scope(), on_usage=used.append)):
+            output = await self._agent.agenerate(request.texts[0], request.texts[1], view)
+        return GivenAnswer(
+            answer=request.restore(output.final_answer),
+            reasoning=request.restore(output.reasoning),
+            skill_ids=tuple(output.skill_ids),
+            usage=sum(used, Usage()),
+            seconds=time.monotonic() - began,
+        )
+
+    def _prepared(self, release: LoadedRelease, question: str, context: str) -> tuple[Anonymised, SkillbookView]:
+        """Return what the model may see of the texts, and the skills for them."""
+        view = SkillbookView(release.skills)
+        if release.finder is None:
+            request = Anonymised((question, context), {})
+        else:
+            request = anonymise((question, context), release.finder)
+        if not isinstance(self._agent, ShowsSkills):
+            view = SelectedSkills(view, release.choose(request.texts[0], view))
+        return request, view
+
+    def _sync_often(self) -> None:
+        while not self._is_stopped:
+            self._wake.wait(self._service.settings.sync_seconds)
+            self._wake.clear()
+            if not self._is_stopped:
+                self.sync()
+
+    def _load(self) -> _Loaded:
+        """Return the releases, those that are loaded already as they are."""
+        release, book, experiment = tables.release, tables.book, tables.experiment
+        columns = (release.c.id, release.c.book, release.c.version)
+        with self._service.database.reading() as connection:
+            books = {row.name: row for row in connection.execute(sa.select(book))}
+            published = connection.execute(sa.select(*columns).where(release.c.state == "published")).all()
+            running = connection.execute(sa.select(experiment).where(experiment.c.state == "running")).all()
+            experiments = {row.book: RunningExperiment(row.id, arms_from_json(row.arms)) for row in running}
+            wanted = {arm.release for each in experiments.values() for arm in each.arms}
+            arms = connection.execute(sa.select(*columns).where(release.c.id.in_(wanted))).all()
+        by_id = {row.id: self._loaded_release(row.id, books[row.book], row.version) for row in [*published, *arms]}
+        found = {name: self._empty(row) for name, row in books.items()} | {row.book: by_id[row.id] for row in published}
+        return _Loaded(found, by_id, experiments)
+
+    def _empty(self, book: sa.Row[Any]) -> LoadedRelease:
+        known = self._loaded.published.get(book.name)
+        if known is not None and known.id is None:
+            return replace(known, finder=self._finder(book))
+        return self._made(None, book, 0, Skillbook())
+
+    def _loaded_release(self, release: str, book: sa.Row[Any], version: int) -> LoadedRelease:
+        known = self._loaded.by_id.get(release)
+        if known is not None:
+            return replace(known, finder=self._finder(book))
+        with self._service.open_book(book.name) as opened:
+            skills = opened if opened.version == version else opened.as_of(version)
+        loaded = self._made(release, book, version, skills)
+        loaded.choose("", SkillbookView(skills))  # so that the first request does not pay for the index
+        return loaded
+
+    def _made(self, release: str | None, book: sa.Row[Any], version: int, skills: Skillbook) -> LoadedRelease:
+        choose = TopSkills(self._service.settings.skills)
+        return LoadedRelease(release, book.name, version, skills, choose, self._finder(book))
+
+    def _finder(self, book: sa.Row[Any]) -> Finder | None:
+        if not book.anonymise:
+            return None
+        reference = book.anonymiser
+        if reference not in self._finders:
+            self._finders[reference] = BuiltInFinder() if reference is None else load_finder(reference)
+        return self._finders[reference]

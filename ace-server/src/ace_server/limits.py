@@ -1,0 +1,187 @@
+"""What a key may use: its rate, its budget per day, and its requests in flight. All of it is counted per process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, final
+
+import sqlalchemy as sa
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from ace.protocols import Usage
+from ace_server import tables
+from ace_server.database import Database, DatabaseUnavailableError, now
+from ace_server.keys import Key
+
+__all__ = ["Limits", "OverLimitError"]
+
+_logger = logging.getLogger(__name__)
+
+_DAY: Final = 86_400.0
+_UNPRICED: Final = 10 / 1_000_000
+"""What a token of a model without a known price counts as, in USD."""
+_SECONDS_KNOWN: Final = 10.0
+_WRONG_LOGINS: Final = "60/minute"
+
+
+class OverLimitError(Exception):
+    """A key has used up what it may.
+
+    Attributes:
+        retry_after: After how many seconds it may try again.
+    """
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What a key has spent on a day."""
+
+    day: int
+    usd: float
+    read_at: float
+
+
+@final
+class Limits:
+    """Counts what keys use. Its methods may be called from any thread.
+
+    Args:
+        database: The database, with the costs of all processes.
+        in_flight: How many requests of a key may be in flight.
+    """
+
+    def __init__(self, database: Database, *, in_flight: int) -> None:
+        self._database = database
+        self._most_in_flight = in_flight
+        self._rates = MovingWindowRateLimiter(MemoryStorage())
+        self._lock = threading.Lock()
+        self._in_flight: Counter[str] = Counter()
+        self._spent: dict[str, _Spent] = {}
+        self._warned: set[str] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests in flight."""
+        with self._lock:
+            return self._in_flight.total()
+
+    def check_rate(self, key: Key) -> None:
+        """Count a request of a key.
+
+        Args:
+            key: The key.
+
+        Raises:
+            OverLimitError: It has made as many as it may.
+        """
+        if key.rate is not None:
+            self._hit(key.rate, key.id, "the rate of the key is exceeded")
+
+    def check_wrong_login(self, origin: str) -> None:
+        """Count a login that was rejected.
+
+        Args:
+            origin: The address of the client.
+
+        Raises:
+            OverLimitError: It has tried too often.
+        """
+        self._hit(_WRONG_LOGINS, f"login {origin}", "too many wrong logins")
+
+    def _hit(self, rate: str, name: str, message: str) -> None:
+        limit = parse(rate)
+        if not self._rates.hit(limit, name):
+            raise OverLimitError(message, self._rates.get_window_stats(limit, name).reset_time - time.time())
+
+    @contextmanager
+    def request(self, key: Key) -> Iterator[None]:
+        """Count a request as in flight while the block runs.
+
+        Args:
+            key: The key.
+
+        Raises:
+            OverLimitError: As many are in flight as are allowed.
+        """
+        with self._lock:
+            if self._in_flight[key.id] >= self._most_in_flight:
+                raise OverLimitError(f"more than {self._most_in_flight} requests of the key are in flight", 1.0)
+            self._in_flight[key.id] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight[key.id] -= 1
+
+    def check_budget(self, key: Key) -> None:
+        """Check that the answers of a key have not cost more than its budget today.
+
+        Args:
+            key: The key.
+
+        Raises:
+            OverLimitError: They have. A day ends at midnight UTC.
+        """
+        if key.budget is None:
+            return
+        moment = now()
+        spent = self._spent_by(key, moment)
+        if spent.usd >= key.budget:
+            raise OverLimitError("the budget of the key for today is used up", _DAY - moment % _DAY)
+
+    def add_cost(self, key: Key, usage: Usage) -> None:
+        """Count what an answer has cost.
+
+        Args:
+            key: The key.
+            usage: What the answer has used.
+        """
+        if key.budget is None:
+            return
+        usd = usage.cost
+        if usage.unpriced_calls:
+            usd = max(usd, usage.total_tokens * _UNPRICED)
+            if key.id not in self._warned:
+                self._warned.add(key.id)
+                _logger.warning("key %s: the price of the model is not known; a token counts as 0.00001 USD", key.id)
+        spent = self._spent_by(key, now())
+        with self._lock:
+            spent.usd += usd
+
+    def _spent_by(self, key: Key, moment: float) -> _Spent:
+        day = int(moment // _DAY)
+        with self._lock:
+            known = self._spent.get(key.id)
+        if known is not None and known.day == day and moment - known.read_at < _SECONDS_KNOWN:
+            return known
+        try:
+            usd = self._read(key, day * _DAY)
+        except DatabaseUnavailableError:
+            if known is None or known.day != day:
+                return _Spent(day, 0.0, moment)
+            return known
+        # Rows that are not written yet are missing in what was read.
+        found = _Spent(day, max(usd, known.usd if known is not None and known.day == day else 0.0), moment)
+        with self._lock:
+            self._spent[key.id] = found
+        return found
+
+    def _read(self, key: Key, since: float) -> float:
+        request = tables.request
+        tokens = request.c.prompt_tokens + request.c.completion_tokens
+        cost = sa.func.coalesce(request.c.cost, tokens * _UNPRICED)
+        query = sa.select(sa.func.sum(cost)).where(request.c.key == key.id, request.c.at >= since)
+        with self._database.reading() as connection:
+            return float(connection.scalar(query) or 0.0)

@@ -1,0 +1,181 @@
+"""What a person has to decide, and the decisions."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import sqlalchemy as sa
+
+from ace_server import releases, tables
+from ace_server.database import new_id, now
+from ace_server.seal import Seal
+
+__all__ = ["AlreadyDecidedError", "ReviewDecision", "UnknownReviewError", "add_review", "decide"]
+
+ReviewDecision = Literal["accept", "edit", "reject"]
+
+_REVIEW: Final = tables.review
+_FEEDBACK: Final = tables.feedback
+_STATES: Final = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
+
+
+class UnknownReviewError(LookupError):
+    """There is no review with this id."""
+
+
+class AlreadyDecidedError(Exception):
+    """The review was decided before."""
+
+
+def add_review(
+    connection: sa.Connection,
+    book: str,
+    kind: str,
+    *,
+    reason: str | None = None,
+    request: str | None = None,
+    feedback: str | None = None,
+    release: str | None = None,
+    subject: str | None = None,
+) -> str:
+    """Add what a person has to decide, and return its id.
+
+    Args:
+        connection: A transaction that writes.
+        book: The name of the book.
+        kind: feedback, contradiction, uncertain or release.
+        reason: Why, for people; without text of users.
+        request: The id of the request.
+        feedback: The id of the feedback.
+        release: The id of the release.
+        subject: The subject of the request.
+    """
+    review = new_id("rev")
+    connection.execute(
+        sa.insert(_REVIEW).values(
+            id=review,
+            at=now(),
+            book=book,
+            kind=kind,
+            reason=reason,
+            request=request,
+            feedback=feedback,
+            release=release,
+            subject=subject,
+            state="open",
+        )
+    )
+    return review
+
+
+def decide(
+    connection: sa.Connection,
+    seal: Seal,
+    review: str,
+    decision: ReviewDecision,
+    *,
+    by: str,
+    content: str | None = None,
+    ground_truth: str | None = None,
+    note: str | None = None,
+) -> None:
+    """Decide a review, with what follows from it.
+
+    - Feedback that was accepted is learned from with the next batch; `content` replaces its comment, and `ground_truth`
+      its correction. Feedback that was rejected is not learned from.
+    - A release that was accepted is published, one that was rejected is retired.
+    - A request that was uncertain becomes feedback, if the right answer or a remark is given.
+
+    Args:
+        connection: A transaction that writes.
+        seal: Seals the texts.
+        review: The id of the review.
+        decision: What was decided.
+        by: The id of the key.
+        content: What the feedback says instead.
+        ground_truth: The right answer.
+        note: Why, for others.
+
+    Raises:
+        UnknownReviewError: There is no such review.
+        AlreadyDecidedError: It was decided before.
+    """
+    decided = connection.execute(
+        sa.update(_REVIEW)
+        .where(_REVIEW.c.id == review, _REVIEW.c.state == "open")
+        .values(
+            state=_STATES[decision],
+            decided_at=now(),
+            decided_by=by,
+            content=_sealed(seal, content),
+            ground_truth=_sealed(seal, ground_truth),
+            note=_sealed(seal, note),
+        )
+    )
+    row = connection.execute(sa.select(_REVIEW).where(_REVIEW.c.id == review)).first()
+    if row is None:
+        raise UnknownReviewError(f"there is no review {review!r}")
+    if decided.rowcount != 1:
+        raise AlreadyDecidedError(f"the review {review!r} was decided before")
+    if row.release is not None:
+        _decide_release(connection, row.release, decision, by)
+    elif row.feedback is not None:
+        _decide_feedback(connection, seal, row.feedback, decision, content, ground_truth)
+    elif row.request is not None and decision != "reject" and (content or ground_truth):
+        _add_feedback(connection, seal, row, content, ground_truth, by)
+
+
+def _decide_release(connection: sa.Connection, release: str, decision: ReviewDecision, by: str) -> None:
+    if decision == "reject":
+        table = tables.release
+        connection.execute(
+            sa.update(table).where(table.c.id == release, table.c.state == "candidate").values(state="retired")
+        )
+    else:
+        releases.publish(connection, release, by=by, reason="accepted in review")
+
+
+def _decide_feedback(
+    connection: sa.Connection,
+    seal: Seal,
+    feedback: str,
+    decision: ReviewDecision,
+    content: str | None,
+    ground_truth: str | None,
+) -> None:
+    values: dict[str, object] = {"state": "rejected" if decision == "reject" else "new"}
+    if content is not None:
+        values["comment"] = seal.seal(content)
+    if ground_truth is not None:
+        values["correction"] = seal.seal(ground_truth)
+    connection.execute(
+        sa.update(_FEEDBACK).where(_FEEDBACK.c.id == feedback, _FEEDBACK.c.state == "held").values(values)
+    )
+
+
+def _add_feedback(
+    connection: sa.Connection,
+    seal: Seal,
+    review: sa.Row[tuple[object, ...]],
+    content: str | None,
+    ground_truth: str | None,
+    by: str,
+) -> None:
+    connection.execute(
+        sa.insert(_FEEDBACK).values(
+            id=new_id("fbk"),
+            at=now(),
+            book=review.book,
+            kind="feedback",
+            request=review.request,
+            key=by,
+            subject=review.subject,
+            comment=_sealed(seal, content),
+            correction=_sealed(seal, ground_truth),
+            state="new",
+        )
+    )
+
+
+def _sealed(seal: Seal, text: str | None) -> bytes | None:
+    return None if text is None else seal.seal(text)

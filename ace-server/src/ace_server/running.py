@@ -1,0 +1,259 @@
+"""Runs the service in this process until a signal ends it.
+
+The first SIGTERM or Ctrl-C stops accepting requests, lets those in flight finish, and stops the worker at the end of
+its samples; their batches stay queued. The second one ends the process at once.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final, final
+
+from ace.integrations import DONE, UsageError, note
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from ace_server.service import RunningWorker, Service
+
+__all__ = ["check_address", "is_loopback", "listening_socket", "log_to_file", "serve", "work_until_stopped"]
+
+_logger = logging.getLogger(__name__)
+
+_GRACE_SECONDS: Final = 30
+_LOG_BYTES: Final = 10_000_000
+_LOG_FILES: Final = 4
+
+
+def log_to_file(folder: Path, name: str) -> None:
+    """Write the log of this process to a file in a folder, with at most five files of 10 MB.
+
+    Args:
+        folder: The folder.
+        name: The name of the file without its suffix.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{name}.log"
+    path.touch(mode=0o600)
+    handler = _PrivateFiles(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    for chatty in ("httpx", "httpcore", "LiteLLM", "uvicorn.access", "uvicorn.error"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+@final
+class _PrivateFiles(RotatingFileHandler):
+    """A log that only its owner can read, also after it was rotated."""
+
+    def doRollover(self) -> None:  # noqa: N802  # the name of the library
+        super().doRollover()
+        Path(self.baseFilename).chmod(0o600)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    Args:
+        host: The address to listen on.
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(host: str, *, is_protected: bool) -> None:
+    """Check that keys are not sent in the clear over a network.
+
+    Args:
+        host: The address to listen on.
+        is_protected: Whether TLS is used, here or by a proxy in front.
+
+    Raises:
+        UsageError: They would be.
+    """
+    if not is_loopback(host) and not is_protected:
+        raise UsageError(
+            f"--host {host}: keys would be sent over the network without encryption; give --tls-cert and --tls-key, or "
+            "--behind-proxy if a proxy in front does TLS"
+        )
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Args:
+        host: The address.
+        port: The port; 0 takes a free one.
+
+    Raises:
+        UsageError: The port is in use, or the address is not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {host}:{port}: {reason}") from error
+
+
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    *,
+    service: Service,
+    start_worker: Callable[[], RunningWorker] | None,
+    on_ready: Callable[[], None],
+    certificate: Path | None = None,
+    certificate_key: Path | None = None,
+) -> int:
+    """Serve until a signal ends it.
+
+    Args:
+        app: The app.
+        listening: The socket.
+        service: The service.
+        start_worker: Starts the worker; None runs none. It is called in a thread once requests are answered, because it
+            takes seconds.
+        on_ready: Called once requests are answered.
+        certificate: The certificate for TLS.
+        certificate_key: Its key.
+
+    Returns:
+        The exit code.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        proxy_headers=service.settings.behind_proxy,
+        forwarded_allow_ips="*" if service.settings.behind_proxy else None,
+        ssl_certfile=certificate,
+        ssl_keyfile=certificate_key,
+    )
+    worker = _WorkerThread(start_worker)
+
+    def ready() -> None:
+        on_ready()
+        worker.start()
+
+    server = _server(config, ready)
+
+    def stop() -> None:
+        if server.should_exit:
+            server.force_exit = True
+        server.should_exit = True
+        worker.ask_to_stop()
+
+    with _at_signals(stop):
+        server.run(sockets=[listening])
+        worker.ask_to_stop()
+        worker.join()
+    if not server.started:
+        raise UsageError("the service could not be started; the log says why")
+    if worker.failure is not None:
+        raise worker.failure
+    return DONE
+
+
+def work_until_stopped(start_worker: Callable[[], RunningWorker]) -> int:
+    """Run a worker until a signal ends it.
+
+    Args:
+        start_worker: Starts the worker.
+
+    Returns:
+        The exit code.
+    """
+    stopped = threading.Event()
+    with _at_signals(stopped.set):
+        worker = start_worker()
+        note("ace: the worker is running")
+        while not stopped.wait(3600):  # a wait without an end would not see the signal on every platform
+            pass
+        worker.stop()
+    return DONE
+
+
+@final
+class _WorkerThread:
+    """Starts and stops the worker beside the server."""
+
+    def __init__(self, start: Callable[[], RunningWorker] | None) -> None:
+        self._start = start
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="ace-server-worker-start", daemon=True)
+        self.failure: Exception | None = None
+
+    def start(self) -> None:
+        if self._start is not None:
+            self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        self._stop.set()
+
+    def join(self) -> None:
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        assert self._start is not None
+        try:
+            worker = self._start()
+        except Exception as error:
+            self.failure = error
+            _logger.error("the worker could not be started: %s", type(error).__name__)
+            note(f"ace: the worker could not be started: {error}")
+            return
+        self._stop.wait()
+        worker.stop()
+
+
+def _server(config: uvicorn.Config, ready: Callable[[], None]) -> uvicorn.Server:
+    """Return a server that leaves signals alone, and says when it is ready."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                ready()
+
+    return Server(config)
+
+
+@contextmanager
+def _at_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call a function at SIGTERM and Ctrl-C while the block runs."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop()
+
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)

@@ -1,0 +1,149 @@
+"""What `ace server status` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import sqlalchemy as sa
+
+from ace.integrations import counted
+from ace.skillbook import shown_location
+from ace_server import audit, tables
+from ace_server.database import Database, now
+from ace_server.settings import ServerSettings
+
+__all__ = ["BookStatus", "Status", "books_of", "status_of"]
+
+_OPEN_BATCHES = ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class BookStatus:
+    """A book, for people."""
+
+    name: str
+    """Its name."""
+    learning: str
+    """What it learns from."""
+    release: str | None
+    """The published release."""
+    version: int | None
+    """Its version."""
+    new_feedback: int
+    """How much feedback waits for a batch."""
+    location: str
+    """Where it is, without a password."""
+
+    @property
+    def shown_release(self) -> str:
+        """The version of the published release as text."""
+        return "none" if self.version is None else f"version {self.version}"
+
+    def as_json(self) -> Mapping[str, object]:
+        """Return the fields."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a service."""
+
+    books: Sequence[BookStatus]
+    """The books."""
+    workers: int
+    """The number of workers that are alive."""
+    batches: Mapping[str, int]
+    """The number of batches by state."""
+    feedback: Mapping[str, int]
+    """The number of feedbacks by state."""
+    open_reviews: int
+    """How much a person has to decide."""
+    audit_rows: int
+    """The number of rows of the audit log."""
+    audit_head: str
+    """The newest row of the audit log; noted elsewhere, it proves later that the log was not replaced."""
+    problems: Sequence[str]
+    """What a person should look at."""
+
+    def as_json(self) -> Mapping[str, object]:
+        """Return the fields."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Return them as text."""
+        lines = [
+            f"{book.name}: {book.shown_release}, learns from {book.learning}, {book.new_feedback} new feedback, "
+            f"at {book.location}"
+            for book in self.books
+        ]
+        batches = ", ".join(f"{count} {state}" for state, count in self.batches.items()) or "none"
+        lines.append(f"batches: {batches}")
+        lines.append(f"workers: {self.workers} alive; to review: {self.open_reviews}")
+        lines.append(f"audit log: {counted(self.audit_rows, 'row')}, head {self.audit_head}")
+        return [*lines, *(f"problem: {problem}" for problem in self.problems)]
+
+
+def books_of(database: Database, settings: ServerSettings) -> list[BookStatus]:
+    """Return the books by name.
+
+    Args:
+        database: The database.
+        settings: The settings.
+    """
+    book, release, feedback = tables.book, tables.release, tables.feedback
+    with database.reading() as connection:
+        books = connection.execute(sa.select(book).order_by(book.c.name)).all()
+        published = {
+            row.book: row for row in connection.execute(sa.select(release).where(release.c.state == "published"))
+        }
+        query = sa.select(feedback.c.book, sa.func.count().label("waiting")).where(feedback.c.state == "new")
+        waiting = {row.book: row.waiting for row in connection.execute(query.group_by(feedback.c.book))}
+    return [
+        BookStatus(
+            name=row.name,
+            learning=row.learning,
+            release=published[row.name].id if row.name in published else None,
+            version=published[row.name].version if row.name in published else None,
+            new_feedback=waiting.get(row.name, 0),
+            location=shown_location(row.location or settings.book_location(row.name)),
+        )
+        for row in books
+    ]
+
+
+def status_of(database: Database, settings: ServerSettings) -> Status:
+    """Return the state of a service, with a check of its audit log.
+
+    Args:
+        database: The database.
+        settings: The settings.
+    """
+    alive_since = now() - settings.silent_seconds
+    with database.reading() as connection:
+        alive = sa.select(sa.func.count()).where(tables.worker.c.at > alive_since, tables.worker.c.stopped_at.is_(None))
+        workers = connection.scalar(alive) or 0
+        batches = _by_state(connection, tables.batch)
+        feedback = _by_state(connection, tables.feedback)
+        reviews = connection.scalar(sa.select(sa.func.count()).where(tables.review.c.state == "open")) or 0
+    checked = audit.check(database)
+    problems = [] if checked.problem is None else [f"the audit log was changed: {checked.problem}"]
+    if not workers and any(batches.get(state) for state in _OPEN_BATCHES):
+        problems.append("batches are waiting, but no worker is alive; start one with 'ace server worker'")
+    if failed := batches.get("failed"):
+        problems.append(f"{counted(failed, 'batch')} failed; the page /runs says why")
+    return Status(
+        books=books_of(database, settings),
+        workers=workers,
+        batches=batches,
+        feedback=feedback,
+        open_reviews=reviews,
+        audit_rows=checked.rows,
+        audit_head=str(checked.head),
+        problems=problems,
+    )
+
+
+def _by_state(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
+    rows = connection.execute(sa.select(table.c.state, sa.func.count()).group_by(table.c.state)).all()
+    return {str(state): int(count) for state, count in rows}

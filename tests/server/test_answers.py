@@ -1,0 +1,184 @@
+"""Answers: with the published release, within limits, and stored."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace_server import tables
+from ace_server.database import Database
+from tests.server.api import Api, add_book, running_api
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import Answer, HttpError, NoResponse, Reply, Script, ScriptedRequest
+
+
+@pytest.fixture
+def api(database: Database, tmp_path: Path) -> Iterator[Api]:
+    with running_api(database, tmp_path, feedback_wait=0.0) as found:
+        yield found
+
+
+def test_an_answer_is_given_with_the_published_release_and_stored_sealed(api: Api) -> None:
+    before = api.ask("What about rain?", subject="ann", metadata={"page": 3})
+    assert (before["answer"], before["release"]) == ("unknown", None)
+    release = api.publish("rain")
+    after = api.ask("What about rain?", context="It is wet.")
+    assert after["answer"] == "LESSON rain"
+    assert after["release"] == release
+    assert after["skill_ids"] == ["lessons-00001"]
+    assert after["usage"]["model_calls"] == 1
+    assert after["usage"]["input_tokens"] > 0
+
+    api.client.__exit__()  # stops the app, so that everything is written
+    first, second = api.rows(tables.request)
+    assert [first.id, second.id] == [before["request_id"], after["request_id"]]
+    assert (first.subject, second.release, second.skill_ids) == ("ann", release, "lessons-00001")
+    assert b"rain" not in second.question + second.answer + second.context
+    seal = api.service.seal
+    assert seal.open(second.question) == "What about rain?"
+    assert seal.open(second.answer) == "LESSON rain"
+    assert seal.open(second.context) == "It is wet."
+    assert seal.open(first.metadata) == '{"page": 3}'
+    assert first.uncertain == "the answer is that it does not know"
+
+
+def test_a_rollback_takes_effect_at_the_next_sync(api: Api) -> None:
+    first = api.publish("rain")
+    second = api.publish("snow")
+    assert api.ask("What about snow?")["answer"] == "LESSON snow"
+    assert api.post(f"/releases/{first}/publish").json()["state"] == "published"
+    api.sync()
+    found = api.ask("What about snow?")
+    assert (found["answer"], found["release"]) == ("unknown", first)
+    assert api.post(f"/releases/{first}/publish").status_code == 409
+    states = {row["id"]: row["state"] for row in api.get("/books/default/releases").json()["items"]}
+    assert states == {first: "published", second: "retired"}
+
+
+def test_a_request_that_is_not_valid_is_rejected_without_its_text(api: Api) -> None:
+    bodies: list[tuple[object, int]] = [
+        ({"question": ""}, 400),
+        ({"question": "  "}, 400),
+        ({"question": "x" * 20_001}, 400),
+        ({"question": "secret a\0b"}, 400),
+        ({"question": "secret words", "colour": 1}, 400),
+        ({"question": 7}, 400),
+        ({"question": "secret", "book": "../etc"}, 400),
+        ({"question": "secret", "book": "missing"}, 404),
+        ([], 400),
+    ]
+    for body, status in bodies:
+        response = api.post("/answers", body)
+        assert response.status_code == status, body
+        error = response.json()["error"]
+        assert set(error) == {"code", "message", "request_id"}
+        assert "secret" not in response.text
+        assert error["request_id"] == response.headers["x-request-id"]
+
+
+def test_half_of_a_surrogate_pair_is_rejected(api: Api) -> None:
+    response = api.client.post(
+        "/v1/answers",
+        content=b'{"question": "\\ud800"}',
+        headers={"Authorization": f"Bearer {api.key}", "Content-Type": "application/json"},
+    )
+    assert response.status_code == 400
+
+
+def test_a_body_that_is_too_large_is_rejected_while_it_is_read(api: Api) -> None:
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        yield b'{"question": "'
+        for _ in range(100):
+            sent += 1
+            yield b"x" * 10_000
+
+    response = api.client.post("/v1/answers", content=chunks(), headers={"Authorization": f"Bearer {api.key}"})
+    assert response.status_code == 413
+    assert response.json()["error"]["code"] == "too_large"
+
+
+def replying(reply: Reply) -> Script:
+    def script(request: ScriptedRequest) -> Reply:
+        return reply
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        (HttpError(500), 502, "model_error"),
+        (HttpError(429), 503, "unavailable"),
+        (Answer("no JSON at all"), 502, "model_error"),
+        (NoResponse(3.0), 504, "timeout"),
+    ],
+)
+def test_a_model_that_fails_is_reported_and_leaves_the_service_working(
+    tmp_path: Path, reply: Reply, status: int, code: str
+) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with running_api(database, tmp_path, script=replying(reply), answer_seconds=1.0) as api:
+        response = api.post("/answers", {"question": "What about rain?"})
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+        assert api.client.get("/healthz").json() == {"status": "ok"}
+    database.close()
+
+
+def test_requests_beyond_the_limit_wait_and_are_then_rejected(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    entered, leave = threading.Event(), threading.Event()
+    plain = learning_script()
+
+    def script(request: ScriptedRequest) -> Any:  # what a script returns
+        entered.set()
+        leave.wait()
+        return plain(request)
+
+    with running_api(database, tmp_path, script=script, max_concurrent=1, queue_seconds=0.1) as api:
+        answers: list[int] = []
+        thread = threading.Thread(
+            target=lambda: answers.append(api.post("/answers", {"question": "What about rain?"}).status_code)
+        )
+        thread.start()
+        assert entered.wait(30)
+        response = api.post("/answers", {"question": "What about snow?"})
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "busy")
+        assert response.headers["retry-after"] == "1"
+        leave.set()
+        thread.join()
+        assert answers == [200]
+    database.close()
+
+
+def test_personal_data_is_hidden_from_the_model(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    prompts: list[str] = []
+
+    def script(request: ScriptedRequest) -> dict[str, str]:
+        prompts.append(request.text)
+        return {"reasoning": "They ask for [EMAIL_1].", "final_answer": "I have written to [EMAIL_1]."}
+
+    with running_api(database, tmp_path, script=script) as api:
+        found = api.ask("Write to jane@acme.example, please.")
+    assert found["answer"] == "I have written to jane@acme.example."
+    assert "jane@acme.example" not in prompts[0]
+    database.close()
+
+
+def test_books_are_answered_from_separately(api: Api, tmp_path: Path) -> None:
+    add_book(api.service.database, tmp_path, "support")
+    api.sync()
+    api.publish("rain", book="support")
+    assert api.ask("What about rain?")["answer"] == "unknown"
+    assert api.ask("What about rain?", book="support")["answer"] == "LESSON rain"
+    assert [book["name"] for book in api.get("/books").json()["items"]] == ["default", "support"]
