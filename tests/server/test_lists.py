@@ -46,9 +46,8 @@ def test_lists_are_complete_page_by_page(api: Api) -> None:
             connection.execute(sa.insert(tables.batch).values(row))
     assert [each["id"] for each in all_pages(api, "/runs?book=default", 2)] == runs[::-1]
     assert api.get(f"/runs/{runs[0]}").json()["state"] == "queued"
-    for bad in ("limit=0", "limit=201", "limit=x"):
+    for bad in ("limit=0", "limit=201", "limit=x", "cursor=%00", "cursor=%C3%A4"):
         assert api.get(f"/runs?{bad}").status_code == 400
-    assert api.get("/runs?cursor=%00").json()["items"] == []
 
 
 def test_the_history_of_a_skill_is_listed(api: Api) -> None:
