@@ -558,10 +558,9 @@ def _login_token(database: Database) -> str:
 
 def _worker_starter(service: Service) -> Callable[[], RunningWorker]:
     def start() -> RunningWorker:
-        from ace_server.jobs import start_worker  # type: ignore[import-not-found]  # merged next
+        from ace_server.jobs import start_worker
 
-        found: RunningWorker = start_worker(service)
-        return found
+        return start_worker(service)
 
     return start
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import sqlalchemy as sa
@@ -34,9 +34,13 @@ __all__ = [
     "Database",
     "DatabaseUnavailableError",
     "DatabaseVersionError",
+    "Row",
     "new_id",
     "now",
 ]
+
+Row = sa.Row[*tuple[Any, ...]]
+"""A row of any table."""
 
 _SCHEMA: Final = "ace_server"
 _BUSY_MILLISECONDS: Final = 10_000

@@ -228,6 +228,7 @@ class BookPages:
                 first=first,
                 second=second,
                 missing=missing,
+                most=PAGE_SIZE,
                 difference=compared_skills(_without_vectors(before), _without_vectors(after)),
             )
 
