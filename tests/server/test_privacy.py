@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from ace import LiteLLMClient
 from ace_server import audit, tables
 from ace_server.anonymise import BuiltInFinder, Span
 from ace_server.database import Database, now
 from ace_server.maintenance import Maintenance
-from ace_server.retention import last_purge, run_deletions
+from ace_server.retention import last_purge, request_deletion, run_deletions
 from ace_server.rotation import open_seal
-from ace_server.seal import KEYS_FILE
+from ace_server.seal import KEYS_FILE, Seal, new_key
+from ace_server.service import Service
+from ace_server.settings import ServerSettings
 from tests.server.api import Api, running_api
 from tests.support.command_line import Run
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest
@@ -170,8 +174,11 @@ def what(api: Api) -> list[tuple[str, str | None]]:
 
 def test_reading_texts_wrong_keys_and_changes_are_in_the_audit_log(api: Api) -> None:
     request = api.ask("q", subject="jane@acme.com")["request_id"]
-    for thumb in ("up", "down"):
-        assert api.post("/feedback", {"request_id": request, "thumb": thumb, "comment": "c"}).status_code == 202
+    stored(api)
+    with api.service.database.writing() as connection:
+        for number in range(2):
+            row = {"id": f"rev_{number}", "at": 0, "book": "default", "kind": "uncertain", "state": "open"}
+            connection.execute(sa.insert(tables.review).values(**row, request=request))
     reviews = api.get("/review").json()["items"]
     assert api.get("/books", key="ace_wrong").status_code == 401
     assert api.delete("/subjects/jane@acme.com").status_code == 202
@@ -181,6 +188,14 @@ def test_reading_texts_wrong_keys_and_changes_are_in_the_audit_log(api: Api) -> 
     assert ("subject.delete", audit.subject_digest("jane@acme.com")) in rows
     assert len(reviews) == 2
     assert audit.check(api.service.database).problem is None
+
+
+def test_feedback_with_and_without_an_idempotency_key_is_stored_on_both_databases(api: Api) -> None:
+    request = api.ask("q")["request_id"]
+    for key in (None, None, "once", "once"):
+        body = {"request_id": request, "thumb": "up", "idempotency_key": key}
+        assert api.post("/feedback", body).status_code == 202
+    assert len(stored(api, tables.feedback)) == 3
 
 
 def test_a_subject_is_deleted_through_the_api(api: Api) -> None:
@@ -198,23 +213,42 @@ def test_a_subject_is_deleted_through_the_api(api: Api) -> None:
     assert api.post("/feedback", {"request_id": kept, "thumb": "up"}).status_code == 202
 
 
-def test_what_is_old_is_purged_at_the_start_if_no_process_ran_last_night(api: Api) -> None:
-    api.ask("old")
-    stored(api)
-    with api.service.database.writing() as connection:
-        connection.execute(sa.update(tables.request).values(at=now() - 40 * 86_400))
-        connection.execute(sa.delete(tables.audit))
-        connection.execute(sa.delete(tables.audit_head))
-    maintenance = Maintenance(api.service)
+def purged_by_a_new_process(database: Database, folder: Path, *, until: Callable[[], bool]) -> None:
+    settings = ServerSettings(data=folder)
+    client = LiteLLMClient("openai/none", api_key="none")  # it is not called
+    service = Service(settings=settings, database=database, seal=Seal([new_key()]), client=client, model="none")
+    maintenance = Maintenance(service)
     maintenance.start()
+    while not until():
+        time.sleep(0.01)
     maintenance.stop()
-    assert api.rows(tables.request) == []
-    first = last_purge(api.service.database)
-    assert first > 0
-    again = Maintenance(api.service)
-    again.start()
-    again.stop()
-    assert last_purge(api.service.database) == first
+
+
+def test_what_is_old_is_purged_at_the_start_if_no_process_ran_last_night(database: Database, tmp_path: Path) -> None:
+    def add(name: str) -> None:
+        with database.writing() as connection:
+            connection.execute(sa.insert(tables.login_token).values(hash=name, at=0, expires_at=0))
+
+    def names() -> list[str]:
+        with database.reading() as connection:
+            return list(connection.scalars(sa.select(tables.login_token.c.hash)))
+
+    add("old")
+    purged_by_a_new_process(database, tmp_path, until=lambda: last_purge(database) > 0)
+    assert names() == []
+    first = last_purge(database)
+    add("older")  # another process, after the first one was restarted
+    with database.writing() as connection:
+        request_deletion(connection, "jane", by="key_1")
+        connection.execute(sa.update(tables.deletion).values(at=0))
+    purged_by_a_new_process(database, tmp_path, until=lambda: is_deleted(database))
+    assert last_purge(database) == first
+    assert names() == ["older"]
+
+
+def is_deleted(database: Database) -> bool:
+    with database.reading() as connection:
+        return connection.execute(sa.select(tables.deletion)).one().done_at is not None
 
 
 def test_the_commands_say_what_they_did(here: Run, tmp_path: Path) -> None:

@@ -237,6 +237,7 @@ class Database:
             pool_size=8,
             max_overflow=40,
             pool_timeout=10,
+            hide_parameters=True,  # errors and logs do not quote users
         )
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -254,6 +255,7 @@ class Database:
             pool_size=8,
             max_overflow=40,
             pool_timeout=10,
+            hide_parameters=True,  # errors and logs do not quote users
             pool_pre_ping=True,
             execution_options={"schema_translate_map": {None: self.schema}},
         )

@@ -27,7 +27,7 @@ from ace.retrieval import TopSkills
 from ace.roles import agent_for
 from ace.skillbook import SkillbookError
 from ace_server import tables
-from ace_server.anonymise import Anonymised, AnonymiserError, BuiltInFinder, Finder, anonymise, load_finder
+from ace_server.anonymise import Anonymised, AnonymiserError, Finder, anonymise, load_finder
 from ace_server.database import DatabaseUnavailableError, now
 from ace_server.experiments import RunningExperiment, arms_from_json
 
@@ -264,7 +264,7 @@ class Inference:
         reference = book.anonymiser
         if reference not in self._finders:
             try:
-                self._finders[reference] = BuiltInFinder() if reference is None else load_finder(reference)
+                self._finders[reference] = load_finder(reference)
             except UsageError as error:
                 _logger.error("the book %s is not answered from: %s", book.name, error)
                 return _MissingFinder()  # it is loaded again at the next sync

@@ -273,12 +273,7 @@ def _delete_subject(database: Database, deletion_id: str, subject: str, until: f
     judged = ((feedback.c.subject == subject) & ((feedback.c.at <= until) | is_orphan)) | feedback.c.request.in_(ids)
     judged_ids = sa.select(feedback.c.id).where(judged)
     about = review.c.request.in_(ids) | review.c.feedback.in_(judged_ids)
-    _note_batches(
-        database,
-        deletion_id,
-        sa.select(feedback.c.batch).where(judged & feedback.c.batch.is_not(None)),
-        sa.select(request.c.judged).where(old & request.c.judged.is_not(None)),
-    )
+    _note_batches(database, deletion_id, sa.select(feedback.c.batch).where(judged & feedback.c.batch.is_not(None)))
     rules = (
         _Rule("reviews", review, ((review.c.subject == subject) & (review.c.at <= until)) | about),
         _Rule("feedback", feedback, judged),
@@ -287,10 +282,10 @@ def _delete_subject(database: Database, deletion_id: str, subject: str, until: f
     return sum(sum(_apply(database, rule)) for rule in rules)
 
 
-def _note_batches(database: Database, deletion_id: str, *selects: sa.Select[tuple[str | None]]) -> None:
+def _note_batches(database: Database, deletion_id: str, batches_of_subject: sa.Select[tuple[str | None]]) -> None:
     """Add batches to those of a deletion: their recorded answers will be forgotten."""
     with database.writing() as connection:
-        found = [str(each) for select in selects for each in connection.scalars(select.distinct())]
+        found = [str(each) for each in connection.scalars(batches_of_subject.distinct())]
         if found:
             known = connection.scalar(sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)) or ""
             batches = " ".join(dict.fromkeys([*known.split(), *found]))
