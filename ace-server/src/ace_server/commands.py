@@ -286,7 +286,7 @@ def add_key(
         from ace_server.database import now
 
         if book is not None and book not in _book_names(opened):
-            raise UsageError(f"there is no book {book!r}; 'ace server books list' lists them")
+            raise UsageError(f"no such book: {book!r}; 'ace server books list' lists them")
         try:
             with opened.writing() as connection:
                 identifier, secret = keys.add_key(
@@ -381,7 +381,7 @@ def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = 
             if revoked is not None:
                 audit.record(connection, who="command", what="key.revoke", target=revoked)
     if revoked is None:
-        raise UsageError(f"there is no valid key {key!r}; 'ace server keys list' lists them")
+        raise UsageError(f"no such valid key: {key!r}; 'ace server keys list' lists them")
     note(f"ace: revoked {revoked}")
     return DONE
 
