@@ -93,7 +93,14 @@ def learn_book(folder: Path) -> Path:
 
     where: list[str | Path] = ["--skillbook", "skills.db"]
     with ScriptedServer(script) as server:
-        model: list[str | Path] = ["--model", "openai/scripted", "--api-base", server.api_base, "--skillbook", "skills.db"]
+        model: list[str | Path] = [
+            "--model",
+            "openai/scripted",
+            "--api-base",
+            server.api_base,
+            "--skillbook",
+            "skills.db",
+        ]
         run("learn", "chats/monday.jsonl", *model, "--yes")
         run("learn", "chats/tuesday.jsonl", *model, "--yes", codes=(1,))
         run("train", "train.jsonl", "--validate", "held-out.jsonl", "--validation-interval", "3", *model, "--yes")
