@@ -87,6 +87,7 @@ def run(
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
         from ace_server.api.app import create_app
         from ace_server.opening import add_book, first_admin_key, publish_first
+        from ace_server.pages import routes
 
         add_book(settings, service.database, "default", location=skillbook, exist_ok=True)
         publish_first(settings, service.database, _book_names(service.database))
@@ -103,7 +104,7 @@ def run(
                 note(f"ace: the admin key is in {key_file}")
 
         return running.serve(
-            create_app(service),
+            create_app(service, pages=routes(service)),
             listening,
             service=service,
             start_worker=None if no_worker else _worker_starter(service),
