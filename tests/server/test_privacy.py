@@ -22,6 +22,7 @@ from ace_server.rotation import open_seal
 from ace_server.seal import KEYS_FILE, Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
+from ace_server.subjects import Subjects
 from tests.server.api import Api, running_api
 from tests.support.command_line import Run
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest
@@ -102,10 +103,12 @@ def test_the_database_holds_no_marker_in_plain_text(tmp_path: Path, model: Model
     database = Database(tmp_path / "server.db")
     database.migrate()
     with running_api(database, tmp_path, script=model) as api:
-        request = api.ask(QUESTION, context=MARKERS[0], metadata={"mail": MARKERS[0]})["request_id"]
+        request = api.ask(QUESTION, context=MARKERS[0], metadata={"mail": MARKERS[0]}, subject=MARKERS[0])["request_id"]
         feedback = {"request_id": request, "thumb": "down", "comment": MARKERS[0], "correction": MARKERS[3]}
         assert api.post("/feedback", feedback).status_code == 202
-        assert api.post("/traces", {"question": QUESTION, "answer": MARKERS[2]}).status_code == 202
+        trace = {"question": QUESTION, "answer": MARKERS[2]}
+        assert api.post("/traces", trace, params={"subject": MARKERS[0]}).status_code == 202
+        assert api.delete(f"/subjects/{MARKERS[3]}").status_code == 202  # another one
         stored(api)
         raw = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert request.encode() in raw
@@ -185,7 +188,9 @@ def test_reading_texts_wrong_keys_and_changes_are_in_the_audit_log(api: Api) -> 
     rows = what(api)
     assert ("text.read", " ".join(review["id"] for review in reviews)) in rows
     assert ("login.rejected", None) in rows
-    assert ("subject.delete", audit.subject_digest("jane@acme.com")) in rows
+    pseudonym = Subjects(api.service.database, api.service.seal).pseudonym("jane@acme.com")
+    assert ("subject.delete", pseudonym) in rows
+    assert [row.subject for row in api.rows(tables.request)] in ([pseudonym], [])
     assert len(reviews) == 2
     assert audit.check(api.service.database).problem is None
 

@@ -124,13 +124,13 @@ def request_deletion(connection: sa.Connection, subject: str, *, by: str, origin
 
     Args:
         connection: A transaction that writes.
-        subject: The subject, as it is in the table of requests.
+        subject: The pseudonym of the subject, as it is in the table of requests.
         by: The id of the key that asks for it.
         origin: The address of the client.
     """
     found = new_id("del")
     connection.execute(sa.insert(deletion).values(id=found, at=now(), subject=subject, by=by))
-    audit.record(connection, who=by, what="subject.delete", target=audit.subject_digest(subject), origin=origin)
+    audit.record(connection, who=by, what="subject.delete", target=subject, origin=origin)
     return found
 
 
@@ -167,7 +167,7 @@ def run_deletions(
     deleted = sum(_delete_subject(database, each.id, each.subject, each.at) for each in waiting)
     done = _complete(database, open_book, [each.id for each in waiting if _is_over(settings, each.at, time_now)])
     with database.writing() as connection:
-        # The name of the subject goes first: it is in the files, too.
+        # The pseudonym of the subject goes first: it is in the files, too.
         change = sa.update(deletion).where(deletion.c.id.in_(done))
         connection.execute(change.values(subject=None, done_at=time_now, failed=True))
     is_clean = (deleted > 0 or bool(done) or bool(in_files)) and scrub(database, wait=wait)

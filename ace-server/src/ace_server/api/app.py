@@ -31,6 +31,7 @@ from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import CONTENT_TYPE, Metrics
 from ace_server.service import Service
+from ace_server.subjects import Subjects
 
 __all__ = ["create_app", "openapi_document"]
 
@@ -67,6 +68,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
     settings = service.settings
     state = ServerState(
         service=service,
+        subjects=Subjects(service.database, service.seal),
         inference=Inference(service),
         writer=GroupWriter(service.database),
         keys=KeyRing(service.database),
@@ -78,6 +80,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(state.subjects.load)
         await anyio.to_thread.run_sync(state.inference.start)
         state.maintenance.start()
         try:
