@@ -208,7 +208,6 @@ def _inserted(connection: sa.Connection, values: Mapping[str, object]) -> bool:
     """Insert a row of feedback, unless its idempotency key is known."""
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     statement = insert(_FEEDBACK).values(**values).on_conflict_do_nothing(index_elements=["key", "idempotency_key"])
-    # Not by the number of rows, which the driver of Postgres does not tell for an INSERT.
     return connection.execute(statement.returning(_FEEDBACK.c.id)).first() is not None
 
 
