@@ -19,6 +19,7 @@ from ace_server.database import Database, now
 from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
+from ace_server.subjects import Subjects
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Script, ScriptedServer
 
@@ -60,6 +61,10 @@ class Api:
         """Return all rows of a table, by id."""
         with self.service.database.reading() as connection:
             return list(connection.execute(sa.select(table).order_by(table.c.id)).all())
+
+    def pseudonym(self, subject: str) -> str:
+        """Return what the database has instead of the name of a subject."""
+        return Subjects(self.service.database, self.service.seal).pseudonym(subject)
 
     def publish(self, *lessons: str, book: str = "default") -> str:
         """Add skills to a book, publish it, and return the release."""

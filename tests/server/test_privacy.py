@@ -22,7 +22,6 @@ from ace_server.rotation import open_seal
 from ace_server.seal import KEYS_FILE, Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
-from ace_server.subjects import Subjects
 from tests.server.api import Api, running_api
 from tests.support.command_line import Run
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest
@@ -188,7 +187,7 @@ def test_reading_texts_wrong_keys_and_changes_are_in_the_audit_log(api: Api) -> 
     rows = what(api)
     assert ("text.read", " ".join(review["id"] for review in reviews)) in rows
     assert ("login.rejected", None) in rows
-    pseudonym = Subjects(api.service.database, api.service.seal).pseudonym("jane@acme.com")
+    pseudonym = api.pseudonym("jane@acme.com")
     assert ("subject.delete", pseudonym) in rows
     assert [row.subject for row in api.rows(tables.request)] in ([pseudonym], [])
     assert len(reviews) == 2
