@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ace.providers import LiteLLMClient
 from ace_server import tables
 from ace_server.database import Database, Row, new_id, now
-from ace_server.seal import Seal
+from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
 
@@ -27,8 +27,7 @@ FAST = {
 """Settings with which a test does not wait."""
 
 
-SEAL = Seal(["A" * 43 + "="])
-"""The same in every process of a test."""
+SEAL = Seal([new_key()])
 
 
 def service_on(database: Database, folder: Path, api_base: str, **settings: Any) -> Service:

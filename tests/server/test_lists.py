@@ -72,7 +72,7 @@ def add_held_feedback(api: Api, word: str) -> tuple[str, str]:
     with api.service.database.writing() as connection:
         connection.execute(sa.update(tables.feedback).where(tables.feedback.c.id == feedback).values(state="held"))
         review = reviews.add_review(
-            connection, "default", "feedback", "for the test", request=request, feedback=feedback
+            connection, "default", "feedback", reason="for the test", request=request, feedback=feedback
         )
     return feedback, review
 

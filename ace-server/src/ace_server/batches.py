@@ -21,7 +21,6 @@ from ace_server.reviews import add_review
 
 if TYPE_CHECKING:
     from ace_server.database import Row
-    from ace_server.reviews import ReviewKind
     from ace_server.service import Service
     from ace_server.settings import Learning, Publish
 
@@ -166,7 +165,6 @@ def _hold(service: Service, connection: sa.Connection, rules: BookRules, rows: S
     """List for review what a person has to decide about, and return the other rows."""
     decided = _decided(connection, rows)
     open_rows = [row for row in rows if row.id not in decided]
-    held: dict[str, tuple[ReviewKind, str]]
     if rules.learning == "reviewed":
         held = {row.id: ("feedback", "this book only learns what a person has accepted") for row in open_rows}
     else:
@@ -175,7 +173,7 @@ def _hold(service: Service, connection: sa.Connection, rules: BookRules, rows: S
         if row.id in held:
             kind, reason = held[row.id]
             about = {"request": row.request, "feedback": row.id, "subject": row.subject}
-            add_review(connection, row.book, kind, reason, **about)
+            add_review(connection, row.book, kind, reason=reason, **about)
     if held:
         connection.execute(sa.update(_FEEDBACK).where(_FEEDBACK.c.id.in_(list(held))).values(state="held"))
     return [row for row in rows if row.id not in held]
@@ -255,7 +253,8 @@ def _list_uncertain(connection: sa.Connection, rules: BookRules) -> None:
     newest = sa.select(_REQUEST).where(since, _REQUEST.c.uncertain.is_not(None)).order_by(_REQUEST.c.id.desc())
     row = connection.execute(newest.limit(1)).first()
     if row is not None:
-        add_review(connection, rules.name, "uncertain", row.uncertain, request=row.id, subject=row.subject)
+        about = {"request": row.id, "subject": row.subject}
+        add_review(connection, rules.name, "uncertain", reason=row.uncertain, **about)
 
 
 def _last_listed(book: sa.ColumnElement[str] | str) -> sa.Select[tuple[str | None]]:

@@ -297,7 +297,7 @@ def _add_candidate(connection: sa.Connection, rules: BookRules, batch: str, cand
     if rules.publish == "always" or (rules.publish == "gate" and is_measured and not candidate.is_worse):
         publish(connection, release, by="worker")
     elif not candidate.is_worse:
-        add_review(connection, rules.name, "release", reason, release=release)
+        add_review(connection, rules.name, "release", reason=reason, release=release)
     return release
 
 

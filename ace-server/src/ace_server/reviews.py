@@ -1,21 +1,18 @@
-"""What a person has to decide about: feedback, uncertain answers and candidates."""
+"""What a person has to decide, and the decisions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import sqlalchemy as sa
 
 from ace_server import releases, tables
 from ace_server.database import new_id, now
+from ace_server.seal import Seal
 
-if TYPE_CHECKING:
-    from ace_server.seal import Seal
+__all__ = ["AlreadyDecidedError", "ReviewDecision", "UnknownReviewError", "add_review", "decide"]
 
-__all__ = ["AlreadyDecidedError", "Decision", "ReviewKind", "UnknownReviewError", "add_review", "decide"]
-
-Decision = Literal["accept", "edit", "reject"]
-ReviewKind = Literal["feedback", "contradiction", "uncertain", "release"]
+ReviewDecision = Literal["accept", "edit", "reject"]
 
 _REVIEW: Final = tables.review
 _FEEDBACK: Final = tables.feedback
@@ -23,104 +20,165 @@ _STATES: Final = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 
 
 class UnknownReviewError(LookupError):
-    """There is nothing to decide with this id."""
+    """There is no review with this id."""
 
 
-class AlreadyDecidedError(ValueError):
-    """It was decided before."""
+class AlreadyDecidedError(Exception):
+    """The review was decided before."""
 
 
 def add_review(
     connection: sa.Connection,
     book: str,
-    kind: ReviewKind,
-    reason: str,
+    kind: str,
     *,
+    reason: str | None = None,
     request: str | None = None,
     feedback: str | None = None,
     release: str | None = None,
     subject: str | None = None,
 ) -> str:
-    """List something for review, and return the id of the item.
+    """Add what a person has to decide, and return its id.
 
     Args:
         connection: A transaction that writes.
         book: The name of the book.
-        kind: What it is about.
-        reason: Why a person should look at it; it must not quote a user.
+        kind: feedback, contradiction, uncertain or release.
+        reason: Why, for people; without text of users.
         request: The id of the request.
         feedback: The id of the feedback.
         release: The id of the release.
-        subject: Whose data it is about.
+        subject: The subject of the request.
     """
-    item = new_id("rev")
-    about = {"request": request, "feedback": feedback, "release": release, "subject": subject}
+    review = new_id("rev")
     connection.execute(
-        sa.insert(_REVIEW).values(id=item, at=now(), book=book, kind=kind, reason=reason, state="open", **about)
+        sa.insert(_REVIEW).values(
+            id=review,
+            at=now(),
+            book=book,
+            kind=kind,
+            reason=reason,
+            request=request,
+            feedback=feedback,
+            release=release,
+            subject=subject,
+            state="open",
+        )
     )
-    return item
+    return review
 
 
 def decide(
     connection: sa.Connection,
     seal: Seal,
     review: str,
-    decision: Decision,
+    decision: ReviewDecision,
     *,
     by: str,
     content: str | None = None,
     ground_truth: str | None = None,
     note: str | None = None,
 ) -> None:
-    """Decide about an item, and do what follows from it.
+    """Decide a review, with what follows from it.
 
-    Feedback that is accepted is learned from, with the right answer of the person if there is one; feedback that is
-    rejected is not. The answer to an uncertain request is learned from as if a user had judged it: as good if it is
-    accepted, as wrong if the right answer is given. A release that is accepted is published.
+    - Feedback that was accepted is learned from with the next batch; `content` replaces its comment, and `ground_truth`
+      its correction. Feedback that was rejected is not learned from.
+    - A release that was accepted is published, one that was rejected is retired.
+    - A request that was uncertain becomes feedback, if the right answer or a remark is given.
 
     Args:
         connection: A transaction that writes.
         seal: Seals the texts.
-        review: The id of the item.
+        review: The id of the review.
         decision: What was decided.
         by: The id of the key.
-        content: What the person wrote instead of the proposal.
+        content: What the feedback says instead.
         ground_truth: The right answer.
-        note: Why.
+        note: Why, for others.
 
     Raises:
-        UnknownReviewError: There is no such item.
+        UnknownReviewError: There is no such review.
         AlreadyDecidedError: It was decided before.
     """
-    row = connection.execute(sa.select(_REVIEW).where(_REVIEW.c.id == review).with_for_update()).first()
+    decided = connection.execute(
+        sa.update(_REVIEW)
+        .where(_REVIEW.c.id == review, _REVIEW.c.state == "open")
+        .values(
+            state=_STATES[decision],
+            decided_at=now(),
+            decided_by=by,
+            content=_sealed(seal, content),
+            ground_truth=_sealed(seal, ground_truth),
+            note=_sealed(seal, note),
+        )
+    )
+    row = connection.execute(sa.select(_REVIEW).where(_REVIEW.c.id == review)).first()
     if row is None:
-        raise UnknownReviewError(f"there is nothing to review with the id {review!r}")
-    if row.state != "open":
-        raise AlreadyDecidedError(f"{review!r} was decided before: it is {row.state}")
-    texts = {"content": content, "ground_truth": ground_truth, "note": note}
-    sealed = {name: None if text is None else seal.seal(text) for name, text in texts.items()}
-    feedback = row.feedback
-    if row.kind == "uncertain" and decision != "reject":
-        feedback = _add_judged(connection, row.book, row.request, row.subject, by, sealed["ground_truth"])
-    elif feedback is not None:
-        _release_held(connection, feedback, is_accepted=decision != "reject")
-    if row.kind == "release" and decision != "reject":
-        releases.publish(connection, row.release, by=by)
-    decided = {"state": _STATES[decision], "decided_at": now(), "decided_by": by, "feedback": feedback}
-    connection.execute(sa.update(_REVIEW).where(_REVIEW.c.id == review).values(decided | sealed))
+        raise UnknownReviewError(f"there is no review {review!r}")
+    if decided.rowcount != 1:
+        raise AlreadyDecidedError(f"the review {review!r} was decided before")
+    if row.release is not None:
+        _decide_release(connection, row.release, decision, by)
+    elif row.feedback is not None:
+        _decide_feedback(connection, seal, row.feedback, decision, content, ground_truth)
+    elif row.request is not None and decision != "reject" and (content or ground_truth):
+        _add_feedback(connection, seal, row, content, ground_truth, by)
 
 
-def _release_held(connection: sa.Connection, feedback: str, *, is_accepted: bool) -> None:
-    changed = sa.update(_FEEDBACK).where(_FEEDBACK.c.id == feedback, _FEEDBACK.c.state == "held")
-    connection.execute(changed.values(state="new" if is_accepted else "rejected"))
+def _decide_release(connection: sa.Connection, release: str, decision: ReviewDecision, by: str) -> None:
+    if decision == "reject":
+        table = tables.release
+        connection.execute(
+            sa.update(table).where(table.c.id == release, table.c.state == "candidate").values(state="retired")
+        )
+    else:
+        releases.publish(connection, release, by=by, reason="accepted in review")
 
 
-def _add_judged(
-    connection: sa.Connection, book: str, request: str, subject: str | None, by: str, correction: bytes | None
-) -> str:
-    """Add what a person says about an answer as feedback, and return its id."""
-    feedback = new_id("fb")
-    judged = {"thumb": "up"} if correction is None else {"correction": correction}
-    about = {"book": book, "kind": "feedback", "request": request, "key": by, "subject": subject}
-    connection.execute(sa.insert(_FEEDBACK).values(id=feedback, at=now(), state="new", **about, **judged))
-    return feedback
+def _decide_feedback(
+    connection: sa.Connection,
+    seal: Seal,
+    feedback: str,
+    decision: ReviewDecision,
+    content: str | None,
+    ground_truth: str | None,
+) -> None:
+    values: dict[str, object] = {"state": "rejected" if decision == "reject" else "new"}
+    if content is not None:
+        values["comment"] = seal.seal(content)
+    if ground_truth is not None:
+        values["correction"] = seal.seal(ground_truth)
+    connection.execute(
+        sa.update(_FEEDBACK).where(_FEEDBACK.c.id == feedback, _FEEDBACK.c.state == "held").values(values)
+    )
+
+
+def _add_feedback(
+    connection: sa.Connection,
+    seal: Seal,
+    review: sa.Row[tuple[object, ...]],
+    content: str | None,
+    ground_truth: str | None,
+    by: str,
+) -> None:
+    feedback = new_id("fbk")
+    connection.execute(
+        sa.insert(_FEEDBACK).values(
+            id=feedback,
+            at=now(),
+            book=review.book,
+            kind="feedback",
+            request=review.request,
+            key=by,
+            subject=review.subject,
+            comment=_sealed(seal, content),
+            correction=_sealed(seal, ground_truth),
+            state="new",
+        )
+    )
+    # So it is known that a person has accepted it.
+    connection.execute(sa.update(_REVIEW).where(_REVIEW.c.id == review.id).values(feedback=feedback))
+
+
+def _sealed(seal: Seal, text: str | None) -> bytes | None:
+    return None if text is None else seal.seal(text)

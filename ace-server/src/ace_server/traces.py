@@ -7,13 +7,16 @@ right one. An answer without feedback is judged by its form, and the reflector i
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from ace_server import tables
+from ace_server.anonymise import BuiltInFinder, anonymise, load_finder
 
 if TYPE_CHECKING:
+    from ace_server.anonymise import Finder
     from ace_server.database import Row
     from ace_server.seal import Seal
     from ace_server.service import Service
@@ -22,7 +25,6 @@ __all__ = ["feedback_in_words", "traces_of"]
 
 _FEEDBACK: Final = tables.feedback
 _REQUEST: Final = tables.request
-_REVIEW: Final = tables.review
 
 
 def traces_of(service: Service, connection: sa.Connection, batch: str) -> dict[str, object]:
@@ -39,17 +41,17 @@ def traces_of(service: Service, connection: sa.Connection, batch: str) -> dict[s
     chosen = sa.select(_FEEDBACK).where(_FEEDBACK.c.batch == batch, _FEEDBACK.c.state == "batched")
     rows = connection.execute(chosen.order_by(_FEEDBACK.c.at, _FEEDBACK.c.id)).all()
     requests = _by_id(connection, _REQUEST, [row.request for row in rows if row.request is not None])
-    truths = _reviewed_truths(connection, [row.id for row in rows])
+    finder = _finder(connection, batch)
     traces: dict[str, object] = {}
     purged: list[str] = []
     for row in rows:
         request = requests.get(row.request)
         if row.kind == "trace" and row.trace is not None:
-            traces[row.id] = json.loads(service.seal.open(row.trace))
+            traces[row.id] = _marked(json.loads(service.seal.open(row.trace)), finder)
         elif request is None:
             purged.append(row.id)
         else:
-            traces[row.id] = _trace(service.seal, row, request, truths.get(row.id))
+            traces[row.id] = _trace(service.seal, row, request, finder)
     if purged:
         connection.execute(sa.update(_FEEDBACK).where(_FEEDBACK.c.id.in_(purged)).values(state="purged"))
     return traces
@@ -88,54 +90,83 @@ def feedback_in_words(
     return " ".join(said)
 
 
-def _trace(seal: Seal, feedback: Row, request: Row, truth: bytes | None) -> dict[str, object]:
+def _trace(seal: Seal, feedback: Row, request: Row, finder: Finder | None) -> dict[str, object]:
     """Return the standard trace of one answer and what was said about it."""
-    answer, question, context = seal.open(request.answer), seal.open(request.question), _opened(seal, request.context)
+    texts = {
+        "question": seal.open(request.question),
+        "context": _opened(seal, request.context) or "",
+        "reasoning": _opened(seal, request.reasoning) or "",
+        "answer": seal.open(request.answer),
+        "correction": _opened(seal, feedback.correction),
+        "comment": _opened(seal, feedback.comment),
+    }
+    shown: dict[str, str] = {name: text for name, text in _marked(texts, finder).items() if text is not None}
+    correction, comment = shown.pop("correction", None), shown.pop("comment", None)
     trace: dict[str, object] = {
         "schema": 1,
-        "question": question,
-        "context": context or "",
-        "reasoning": _opened(seal, request.reasoning) or "",
-        "answer": answer,
         "success": None,
         "skill_ids": request.skill_ids.split(),
-        "ground_truth": None,
+        "ground_truth": correction,
         "steps": [],
         "metrics": {},
         "metadata": {"integration": "server", "request": request.id},
     }
     if feedback.kind == "judgement":
-        return trace | _judgement(question, context or "", answer, request.skill_ids.split())
-    correction = _opened(seal, truth if truth is not None else feedback.correction)
-    said = feedback_in_words(
-        thumb=feedback.thumb,
-        score=feedback.score,
-        correction=correction,
-        comment=_opened(seal, feedback.comment),
-    )
-    return trace | {"feedback": said, "ground_truth": correction}
+        return trace | shown | _judgement(shown["question"], shown["context"], shown["answer"], request.skill_ids)
+    said = feedback_in_words(thumb=feedback.thumb, score=feedback.score, correction=correction, comment=comment)
+    return trace | shown | {"feedback": said}
 
 
-def _judgement(question: str, context: str, answer: str, skill_ids: list[str]) -> dict[str, object]:
+def _finder(connection: sa.Connection, batch: str) -> Finder | None:
+    """Return what finds the personal data that a model must not see; None if the book does not replace any."""
+    name = sa.select(tables.batch.c.book).where(tables.batch.c.id == batch).scalar_subquery()
+    book = connection.execute(sa.select(tables.book).where(tables.book.c.name == name)).one()
+    if not book.anonymise:
+        return None
+    return BuiltInFinder() if book.anonymiser is None else load_finder(book.anonymiser)
+
+
+def _marked(trace: Any, finder: Finder | None) -> Any:
+    """Return a trace in which personal data is replaced by marks, the same ones in all of its texts."""
+    if finder is None:
+        return trace
+    texts = list(_texts_in(trace))
+    marked = iter(anonymise(texts, finder).texts)
+    return _with_texts(trace, marked)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(each)
+
+
+def _with_texts(value: Any, texts: Iterator[str]) -> Any:
+    """Return a value with the next texts in place of its own, which `_texts_in` yields in the same order."""
+    if isinstance(value, str):
+        return next(texts)
+    if isinstance(value, dict):
+        return {name: _with_texts(each, texts) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(each, texts) for each in value]
+    return value
+
+
+def _judgement(question: str, context: str, answer: str, skill_ids: str) -> dict[str, object]:
     """Return what is said about an answer without feedback, by its form."""
     from ace import Sample
     from ace.environments import HeuristicEnvironment, cites_skill, not_empty
     from ace.outputs import AgentOutput
 
-    output = AgentOutput(reasoning="", final_answer=answer, skill_ids=skill_ids)
+    output = AgentOutput(reasoning="", final_answer=answer, skill_ids=skill_ids.split())
     judged = HeuristicEnvironment([not_empty(), cites_skill()]).evaluate(Sample(question, context), output)
     return {"feedback": judged.feedback, "metrics": judged.metrics, "verified": judged.verified}
 
 
 def _by_id(connection: sa.Connection, table: sa.Table, ids: list[str]) -> dict[str, Row]:
     return {row.id: row for row in connection.execute(sa.select(table).where(table.c.id.in_(set(ids))))}
-
-
-def _reviewed_truths(connection: sa.Connection, feedback: list[str]) -> dict[str, bytes]:
-    """Return the right answers that reviewers gave, by the ids of the feedback."""
-    given = _REVIEW.c.ground_truth.is_not(None) & _REVIEW.c.state.in_(("accepted", "edited"))
-    chosen = sa.select(_REVIEW.c.feedback, _REVIEW.c.ground_truth).where(_REVIEW.c.feedback.in_(feedback), given)
-    return {row.feedback: row.ground_truth for row in connection.execute(chosen.order_by(_REVIEW.c.id))}
 
 
 def _opened(seal: Seal, sealed: bytes | None) -> str | None:
