@@ -16,10 +16,10 @@ from ace import LiteLLMClient, Skillbook
 from ace_server import keys, opening, tables
 from ace_server.api.app import create_app
 from ace_server.database import Database, now
-from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
 from ace_server.subjects import Subjects
+from tests.server.service_world import SEAL
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Script, ScriptedServer
 
@@ -97,9 +97,7 @@ def running_api(database: Database, folder: Path, *, script: Script | None = Non
     (folder / "books").mkdir(exist_ok=True)
     with ScriptedServer(script or learning_script()) as model:
         client = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none", max_retries=0)
-        service = Service(
-            settings=found, database=database, seal=Seal([new_key()]), client=client, model="openai/scripted"
-        )
+        service = Service(settings=found, database=database, seal=SEAL, client=client, model="openai/scripted")
         opening.add_book(found, database, "default", exist_ok=True)
         with database.writing() as connection:
             _, key = keys.add_key(connection, "admin", ["admin"])

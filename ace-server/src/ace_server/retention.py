@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
-from ace.skillbook import ForgetsAnswers, SkillbookError
+from ace.skillbook import ForgetsAnswers, SkillbookError, shown_location
 from ace_server import audit, tables
 from ace_server.database import DatabaseUnavailableError, new_id, now
 from ace_server.tables import METADATA, batch, book, deletion, feedback, login_token, request, review, worker
@@ -194,19 +195,25 @@ def scrub(database: Database, *, wait: float = 30.0) -> bool:
     Raises:
         DatabaseUnavailableError: The disk is full, or the database is locked.
     """
-    if not database.is_sqlite:
-        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for table in METADATA.sorted_tables:
-                name = database.engine.dialect.identifier_preparer.quote(table.name)
-                connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
-        return True
     try:
+        if not database.is_sqlite:
+            _vacuum_postgres(database)
+            return True
         with closing(sqlite3.connect(database.location, timeout=wait, isolation_level=None)) as file:
             file.execute("VACUUM")
             (is_busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # waits for readers
             return not is_busy
-    except sqlite3.OperationalError as error:
-        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {error}") from error
+    except (sqlite3.OperationalError, OperationalError) as error:
+        why = error.orig if isinstance(error, OperationalError) else error
+        reason = shown_location(" ".join(str(why).split()))
+        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {reason}") from error
+
+
+def _vacuum_postgres(database: Database) -> None:
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in METADATA.sorted_tables:
+            name = database.engine.dialect.identifier_preparer.quote(table.name)
+            connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
 
 
 def _days(period: float, older_than: float | None) -> float:
