@@ -8,7 +8,7 @@ concurrent writers wait for.
 The hashes need no key. A person who can write to the database can therefore replace the whole log by a consistent one.
 Against that, note the head that `ace server status` prints, elsewhere, and have it compared with `check(known=...)`.
 
-A row contains ids and numbers, never text of a user. A subject is written as `subject_digest` returns it.
+A row contains ids and numbers, never text of a user; subjects have pseudonyms (`ace_server.subjects`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ace_server.tables import audit, audit_head
 if TYPE_CHECKING:
     from ace_server.database import Database
 
-__all__ = ["AuditCheck", "AuditHead", "check", "purge", "record", "subject_digest"]
+__all__ = ["AuditCheck", "AuditHead", "check", "purge", "record"]
 
 _GENESIS: Final = "0" * 64
 """What the first row of all has as the hash of the row before."""
@@ -148,19 +148,6 @@ def purge(connection: sa.Connection, before: float) -> int:
     if deleted:
         connection.execute(sa.update(audit_head).values(first=first))
     return deleted
-
-
-def subject_digest(subject: str) -> str:
-    """Return what the log contains instead of the name of a subject, which may be personal data itself.
-
-    Args:
-        subject: The subject of a request.
-
-    Example:
-        >>> subject_digest("jane@acme.com")
-        'subject:7bb9e30283184c3b'
-    """
-    return f"subject:{hashlib.sha256(subject.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _next(connection: sa.Connection) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace.skillbook import SkillbookError
 from ace_server.database import DatabaseUnavailableError, now
+from ace_server.error_places import described
 from ace_server.retention import last_purge, purge, run_deletions
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Maintenance:
                 self._delete()
             except (DatabaseUnavailableError, SkillbookError) as error:
                 _logger.warning("what is to be deleted will be deleted later: %s", type(error).__name__)
+            except Exception as error:  # it is tried again: the thread must not end, since no other one deletes
+                _logger.error("what is to be deleted will be deleted later: unexpected %s", described(error))
             self._wake.wait(_PAUSE)
             self._wake.clear()
 

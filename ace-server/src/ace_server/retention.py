@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
-from ace.skillbook import ForgetsAnswers, SkillbookError
+from ace.skillbook import ForgetsAnswers, SkillbookError, shown_location
 from ace_server import audit, tables
 from ace_server.database import DatabaseUnavailableError, new_id, now
 from ace_server.tables import METADATA, batch, book, deletion, feedback, login_token, request, review, worker
@@ -124,13 +125,13 @@ def request_deletion(connection: sa.Connection, subject: str, *, by: str, origin
 
     Args:
         connection: A transaction that writes.
-        subject: The subject, as it is in the table of requests.
+        subject: The pseudonym of the subject, as it is in the table of requests.
         by: The id of the key that asks for it.
         origin: The address of the client.
     """
     found = new_id("del")
     connection.execute(sa.insert(deletion).values(id=found, at=now(), subject=subject, by=by))
-    audit.record(connection, who=by, what="subject.delete", target=audit.subject_digest(subject), origin=origin)
+    audit.record(connection, who=by, what="subject.delete", target=subject, origin=origin)
     return found
 
 
@@ -167,7 +168,7 @@ def run_deletions(
     deleted = sum(_delete_subject(database, each.id, each.subject, each.at) for each in waiting)
     done = _complete(database, open_book, [each.id for each in waiting if _is_over(settings, each.at, time_now)])
     with database.writing() as connection:
-        # The name of the subject goes first: it is in the files, too.
+        # The pseudonym of the subject goes first: it is in the files, too.
         change = sa.update(deletion).where(deletion.c.id.in_(done))
         connection.execute(change.values(subject=None, done_at=time_now, failed=True))
     is_clean = (deleted > 0 or bool(done) or bool(in_files)) and scrub(database, wait=wait)
@@ -194,19 +195,25 @@ def scrub(database: Database, *, wait: float = 30.0) -> bool:
     Raises:
         DatabaseUnavailableError: The disk is full, or the database is locked.
     """
-    if not database.is_sqlite:
-        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for table in METADATA.sorted_tables:
-                name = database.engine.dialect.identifier_preparer.quote(table.name)
-                connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
-        return True
     try:
+        if not database.is_sqlite:
+            _vacuum_postgres(database)
+            return True
         with closing(sqlite3.connect(database.location, timeout=wait, isolation_level=None)) as file:
             file.execute("VACUUM")
             (is_busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # waits for readers
             return not is_busy
-    except sqlite3.OperationalError as error:
-        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {error}") from error
+    except (sqlite3.OperationalError, OperationalError) as error:
+        why = error.orig if isinstance(error, OperationalError) else error
+        reason = shown_location(" ".join(str(why).split()))
+        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {reason}") from error
+
+
+def _vacuum_postgres(database: Database) -> None:
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in METADATA.sorted_tables:
+            name = database.engine.dialect.identifier_preparer.quote(table.name)
+            connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
 
 
 def _days(period: float, older_than: float | None) -> float:

@@ -32,6 +32,7 @@ from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import CONTENT_TYPE, Metrics
 from ace_server.service import Service
+from ace_server.subjects import Subjects
 
 __all__ = ["create_app", "openapi_document"]
 
@@ -69,6 +70,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
     settings = service.settings
     state = ServerState(
         service=service,
+        subjects=Subjects(service.database, service.seal),
         inference=Inference(service),
         writer=GroupWriter(service.database),
         keys=KeyRing(service.database),
@@ -80,6 +82,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(state.subjects.load)
         await anyio.to_thread.run_sync(state.inference.start)
         state.maintenance.start()
         try:
