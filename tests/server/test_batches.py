@@ -22,9 +22,7 @@ def service(database: Database, tmp_path: Path) -> Service:
 
 
 def give(service: Service, count: int) -> list[str]:
-    return [
-        add_feedback(service, add_request(service, f"word{number}"), thumb="up", **values) for number in range(count)
-    ]
+    return [add_feedback(service, add_request(service, f"word{number}"), thumb="up") for number in range(count)]
 
 
 def decide(service: Service, review: str, decision: reviews.ReviewDecision, **values: str) -> None:
