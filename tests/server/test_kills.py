@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ace_server import keys, tables
 from ace_server.database import Database
+from tests.server.model_calls import paid_again
 from tests.server.service_process import ServiceProcess, When, service_process
 from tests.server.service_world import FAST, SEAL_KEY, add_book, add_request, rows_of, service_on, wait_until
 from tests.support.learning_script import learning_script
@@ -124,20 +124,3 @@ def test_feedback_is_learned_once_whenever_the_service_is_killed(database: Datab
     releases = rows_of(service, tables.release)
     assert {row.batch for row in releases} == set(batches)
     assert [row.state for row in releases] == ["retired"] * (len(releases) - 1) + ["published"]
-
-
-def paid_again(requests: Sequence[ScriptedRequest]) -> int:
-    """Return how many calls were only about lessons that the same role had been asked about before."""
-    asked: set[tuple[str, str]] = set()
-    count = 0
-    for request in requests:
-        if request.role == "reflector":
-            about = {("reflector", word) for word in re.findall(r"What about (\w+)\?", request.text)}
-        else:
-            about = {
-                ("skill manager", word) for word in re.findall(r'"learning": "Remember LESSON (\w+)', request.text)
-            }
-        assert about, request.text
-        count += about <= asked
-        asked |= about
-    return count
