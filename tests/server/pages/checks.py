@@ -50,7 +50,8 @@ _UNLABELLED = """
 """
 
 _STICKING_OUT = """
-() => [...document.querySelectorAll("main, main *, .foot, .minor-row")].filter(each => each.getBoundingClientRect().right > innerWidth)
+() => [...document.querySelectorAll("main, main *, .foot, .minor-row")]
+  .filter(each => each.getBoundingClientRect().right > innerWidth)
   .map(each => each.outerHTML.slice(0, 120)).slice(0, 5)
 """
 
