@@ -31,7 +31,7 @@ def postgres_database(postgres: str) -> Iterator[str]:
     schema = f"ace_test_{uuid.uuid4().hex[:12]}"
     yield f"{postgres}{'&' if '?' in postgres else '?'}schema={schema}"
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}", "{schema}_books" CASCADE')
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -9,6 +9,7 @@
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
+- the samples of an evaluation in files: `all_samples`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+    from ace.cli.learning.sample_files import all_samples
     from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
     from ace.cli.skillbooks.history import change_counts, described, place_of
@@ -45,6 +47,7 @@ __all__ = [
     "SettingTable",
     "SkillsChanged",
     "UsageError",
+    "all_samples",
     "change_counts",
     "check_is_path",
     "checked_arguments",
@@ -80,6 +83,7 @@ __getattr__, __dir__ = lazy_exports(
         "SkillsChanged": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
+        "all_samples": "cli.learning.sample_files",
         "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",
         "checked_arguments": "arguments",

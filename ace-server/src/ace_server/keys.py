@@ -127,7 +127,7 @@ def add_key(
     """
     wanted = list(dict.fromkeys(scopes))
     if unknown := [scope for scope in wanted if scope not in SCOPES]:
-        raise ValueError(f"there is no scope {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
+        raise ValueError(f"no such scope: {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
     if not wanted:
         raise ValueError(f"a key needs at least one scope of {', '.join(SCOPES)}")
     if rate is not None:

@@ -114,7 +114,7 @@ def decide(
     )
     row = connection.execute(sa.select(_REVIEW).where(_REVIEW.c.id == review)).first()
     if row is None:
-        raise UnknownReviewError(f"there is no review {review!r}")
+        raise UnknownReviewError(f"no such review: {review!r}")
     if decided.rowcount != 1:
         raise AlreadyDecidedError(f"the review {review!r} was decided before")
     if row.release is not None:
@@ -161,9 +161,10 @@ def _add_feedback(
     ground_truth: str | None,
     by: str,
 ) -> None:
+    feedback = new_id("fbk")
     connection.execute(
         sa.insert(_FEEDBACK).values(
-            id=new_id("fbk"),
+            id=feedback,
             at=now(),
             book=review.book,
             kind="feedback",
@@ -175,6 +176,8 @@ def _add_feedback(
             state="new",
         )
     )
+    # So it is known that a person has accepted it.
+    connection.execute(sa.update(_REVIEW).where(_REVIEW.c.id == review.id).values(feedback=feedback))
 
 
 def _sealed(seal: Seal, text: str | None) -> bytes | None:

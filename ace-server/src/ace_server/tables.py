@@ -41,6 +41,7 @@ __all__ = [
     "review",
     "schema_version",
     "seal_key",
+    "secret",
     "worker",
 ]
 
@@ -126,12 +127,19 @@ request: Final = Table(
     Column("experiment", Text),
     Column("arm", Integer),
     Column("uncertain", Text),  # why a person should look at it
-    Column("judged", Text),  # the batch that judged it without feedback
+    # Whether it was looked at for a judgement without feedback, in a book that learns from these.
+    Column("judged", Boolean, nullable=False, server_default=false()),
     Index("request_by_book", "book", "id"),
     Index("request_by_key", "key", "at"),
     Index("request_by_experiment", "experiment", "arm"),
     Index("request_by_subject", "subject"),
 )
+
+for _name, _some in (
+    ("request_unjudged", request.c.judged.is_(false())),
+    ("request_uncertain", request.c.uncertain.is_not(None)),
+):
+    Index(_name, request.c.book, request.c.id, sqlite_where=_some, postgresql_where=_some)
 
 feedback: Final = Table(
     "feedback",
@@ -179,6 +187,7 @@ batch: Final = Table(
     Column("release", Text),  # the candidate
     Column("problem", Text),
     Index("batch_by_book", "book", "id"),
+    Index("batch_by_state", "state", "id"),
 )
 
 review: Final = Table(
@@ -200,6 +209,8 @@ review: Final = Table(
     _sealed("ground_truth"),
     _sealed("note"),
     Index("review_by_state", "state", "book", "id"),
+    Index("review_by_kind", "book", "kind", "request"),
+    Index("review_by_feedback", "feedback"),
     Index("review_by_subject", "subject"),
 )
 
@@ -287,6 +298,14 @@ seal_key: Final = Table(
     Column("id", Text, primary_key=True),  # the identifier of a key with which rows may be sealed
     _time(),
 )
+
+secret: Final = Table(
+    "secret",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    _sealed("value", nullable=False),
+)
+"""Keys that stay the same when those of the seal are replaced."""
 
 deletion: Final = Table(
     "deletion",

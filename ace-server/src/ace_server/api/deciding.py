@@ -157,10 +157,11 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
     """Delete everything of a subject: requests, feedback, and the texts of reviews. It takes less than a minute."""
     if access.key.book is not None:
         raise ApiError(403, "A subject is deleted from all books; the key is for one.")
+    pseudonym = access.state.subjects.pseudonym(subject)
     deletion = await access.state.writer.write(
-        lambda connection: request_deletion(connection, subject, by=access.key.id, origin=access.origin)
+        lambda connection: request_deletion(connection, pseudonym, by=access.key.id, origin=access.origin)
     )
-    access.state.recent.forget(subject)
+    access.state.recent.forget(pseudonym)
     access.state.maintenance.wake()
     return SubjectDeletion(deletion_id=deletion)
 

@@ -1,0 +1,351 @@
+"""Learns from one batch of feedback, and publishes what passed.
+
+Everything that learns belongs to `ace`: a batch is a run of `TraceAnalyser` whose name is the id of the batch. The run
+is resumed whenever an attempt ends early, so each sample is committed once, and an answer that the store has recorded
+is not paid for again. `learn` may therefore be called any number of times, by any worker.
+
+What follows from the run (a candidate, its publication, the states of the feedback and of the batch) is one transaction
+of the service's database. It comes last: a worker that is killed before leaves a batch that the next one resumes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
+
+import sqlalchemy as sa
+
+from ace.integrations import ModelCalled, observing
+from ace.skillbook import ForgetsAnswers
+from ace_server import tables
+from ace_server.anonymise import anonymise_value, load_finder
+from ace_server.batches import book_rules
+from ace_server.database import DatabaseUnavailableError, now
+from ace_server.releases import add_release, publish
+from ace_server.reviews import add_review
+from ace_server.traces import traces_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ace import Skillbook
+    from ace.context import ACEStepContext
+    from ace.pipeline import CancellationToken, SampleResult
+    from ace.protocols.observers import Event
+    from ace_server.batches import BookRules
+    from ace_server.service import Service
+
+__all__ = ["STOPPING", "Outcome", "learn", "note_failure"]
+
+logger = logging.getLogger(__name__)
+
+_BATCH: Final = tables.batch
+_FEEDBACK: Final = tables.feedback
+_WRITE_SECONDS: Final = 1.0
+
+STOPPING: Final = "stopping"
+"""The reason with which a worker that stops cancels the token of a batch."""
+
+Outcome = Literal["ended", "again", "stopped"]
+"""How an attempt ended: the batch is learned or has failed; it will be tried again; or the worker stops."""
+
+
+def learn(service: Service, batch: str, *, worker: str, token: CancellationToken) -> Outcome:
+    """Learn from a batch, or continue with it.
+
+    Args:
+        service: The service.
+        batch: The id of the batch.
+        worker: The id of the worker.
+        token: Stops the run at the end of the samples that have started.
+
+    Raises:
+        DatabaseUnavailableError: The database of the service cannot be read or written.
+        SkillbookError: The skillbook cannot be opened, read or written, or another worker is learning from the batch.
+        UsageError: The samples of the validation cannot be read, or the anonymiser of the book cannot be loaded.
+        AnonymiserError: The anonymiser failed.
+    """
+    with service.database.writing() as connection:
+        row = connection.execute(sa.select(_BATCH).where(_BATCH.c.id == batch)).one()
+        if row.state not in ("queued", "running"):
+            return "ended"
+        started = row.started_at or now()
+        changes = {"state": "running", "worker": worker, "started_at": started, "ended_at": None}
+        connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
+        rules = book_rules(service, connection, row.book)
+        traces = traces_of(service, connection, batch)
+        hides = connection.execute(sa.select(tables.book).where(tables.book.c.name == row.book)).one()
+    if hides.anonymise:  # the models that learn see no more of a user than the one that answered
+        finder = load_finder(hides.anonymiser)
+        traces = {place: anonymise_value(trace, finder) for place, trace in traces.items()}
+    with closing(service.open_book(row.book)) as book:
+        problems = _run(service, book, batch, traces, token)
+        if token.reason == STOPPING:
+            return "stopped"
+        attempts = row.attempts + 1
+        if problems and attempts % service.settings.attempts:
+            _note_attempt(service, batch, attempts, f"{len(problems)} of {len(traces)} samples failed")
+            return "again"
+        candidate = _candidate(service, rules, book, batch, traces, token)
+        if token.reason == STOPPING:
+            return "stopped"
+        _forget_answers(service, book, batch)
+    _finish(service, rules, batch, attempts, problems, candidate)
+    return "ended"
+
+
+def note_failure(service: Service, batch: str, problem: str) -> Outcome:
+    """Note that an attempt failed as a whole, such as because the skillbook could not be opened.
+
+    Args:
+        service: The service.
+        batch: The id of the batch.
+        problem: Why, without the texts of users.
+
+    Raises:
+        DatabaseUnavailableError: The database of the service cannot be written.
+    """
+    with service.database.writing() as connection:
+        row = connection.execute(sa.select(_BATCH).where(_BATCH.c.id == batch)).one()
+        if row.state not in ("queued", "running"):
+            return "ended"
+        attempts = row.attempts + 1
+        is_last = attempts % service.settings.attempts == 0
+        state = "failed" if is_last else "running"
+        changes = {"state": state, "attempts": attempts, "ended_at": now(), "problem": problem}
+        connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
+        if is_last:
+            left = sa.update(_FEEDBACK).where(_FEEDBACK.c.batch == batch, _FEEDBACK.c.state == "batched")
+            connection.execute(left.values(state="failed", problem=problem))
+    return "ended" if is_last else "again"
+
+
+class _Candidate(NamedTuple):
+    """What a batch has made of its book."""
+
+    version: int
+    score: float | None
+    score_before: float | None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the held-out score fell."""
+        return self.score is not None and self.score_before is not None and self.score < self.score_before
+
+
+def _run(
+    service: Service, book: Skillbook, batch: str, traces: Mapping[str, object], token: CancellationToken
+) -> dict[str, str]:
+    """Learn from the traces, and return what failed: the ids of the feedback, each with the problem."""
+    from ace.evaluation import CounterGate
+    from ace.runners import RecordedTrace, TraceAnalyser
+
+    settings = service.settings
+    analyser = TraceAnalyser.from_client(
+        service.client,
+        skillbook=book,
+        provenance="ids",
+        reflections_per_call=settings.reflections_per_call,
+        gate=CounterGate(),
+        failures_path=None,
+    )
+    spent = _Spent(service, batch)
+    with observing(spent.observe):
+        results = analyser.run(
+            [RecordedTrace(trace, place) for place, trace in traces.items()],
+            run_id=batch,
+            resume="auto",
+            workers=settings.reflect_workers,
+            cancel_token=token,
+            on_sample_end=spent.sample_ended,
+        )
+    spent.write()
+    return {place: _problem(result) for place, result in zip(traces, results, strict=True) if result.error is not None}
+
+
+def _problem(result: SampleResult[ACEStepContext]) -> str:
+    """Return why a sample failed. The message is omitted, because it can quote a user."""
+    where = f" in {result.failed_at}" if result.failed_at else ""
+    return f"{type(result.error).__name__}{where}"
+
+
+def _candidate(
+    service: Service,
+    rules: BookRules,
+    book: Skillbook,
+    batch: str,
+    traces: Collection[str],
+    token: CancellationToken,
+) -> _Candidate | None:
+    """Return what the batch has made of the book; None if it changed nothing.
+
+    If the book has validation samples, the states before and after are scored, and the book is rolled back if the score
+    fell, unless it has been changed since.
+    """
+    store = book.store
+    assert store is not None, "the books of the service are in stores"
+    rows = [row for row in store.progress(batch) if row.key.sample.partition("@")[2] in traces]
+    versions = [row.version for row in rows if row.version is not None]
+    if not versions:
+        return None
+    before, after = min(versions) - 1, max(versions)
+    if rules.validation is None:
+        return _Candidate(after, None, None)
+    old, new = book.as_of(before), book.as_of(after)
+    scores = _scores(service, rules.validation, (old, new), batch, token)
+    found = _Candidate(after, scores[1], scores[0])
+    if found.is_worse and _texts(book) == _texts(new):
+        book.rollback(before, author=f"gate: validation fell from {scores[0]:.4f} to {scores[1]:.4f} ({batch})")
+    return found
+
+
+def _scores(
+    service: Service, path: str, states: Sequence[Skillbook], batch: str, token: CancellationToken
+) -> list[float]:
+    """Return the accuracy of the agent on the held-out samples with each state of the book.
+
+    The answers are kept in a file until the batch has ended, so that a resumed batch does not pay for them again.
+    """
+    from ace import SimpleEnvironment
+    from ace.evaluation import Evaluator
+    from ace.integrations import all_samples
+    from ace.retrieval import TopSkills
+    from ace.roles import agent_for
+
+    settings = service.settings
+    evaluator = Evaluator(
+        agent_for(service.client),
+        SimpleEnvironment(),
+        retrieval=TopSkills(settings.skills),
+        workers=settings.reflect_workers,
+        answers_path=_answers_path(service, batch),
+        label=service.model,
+    )
+    samples = all_samples([path])
+    return [evaluator.evaluate(samples, state, cancel_token=token).accuracy for state in states]
+
+
+def _answers_path(service: Service, batch: str) -> Path:
+    return service.settings.data / f"validation-{batch}.jsonl"
+
+
+def _texts(book: Skillbook) -> dict[str, str]:
+    return {skill.id: skill.content for skill in book.skills()}
+
+
+def _forget_answers(service: Service, book: Skillbook, batch: str) -> None:
+    """Delete what models answered in a batch. The run does it itself only if nothing has failed."""
+    forgetful: object = book.store  # mypy takes no object for both protocols
+    if isinstance(forgetful, ForgetsAnswers):
+        forgetful.forget_answers(batch)
+    _answers_path(service, batch).unlink(missing_ok=True)
+
+
+def _note_attempt(service: Service, batch: str, attempts: int, problem: str) -> None:
+    with service.database.writing() as connection:
+        changes = {"attempts": attempts, "problem": problem, "ended_at": now()}
+        connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
+
+
+def _finish(
+    service: Service,
+    rules: BookRules,
+    batch: str,
+    attempts: int,
+    problems: Mapping[str, str],
+    candidate: _Candidate | None,
+) -> None:
+    """Note the end of a batch, and publish its candidate if it may be."""
+    with service.database.writing() as connection:
+        of_batch = (_FEEDBACK.c.batch == batch) & (_FEEDBACK.c.state == "batched")
+        for feedback, problem in problems.items():
+            failed = sa.update(_FEEDBACK).where(of_batch, _FEEDBACK.c.id == feedback)
+            connection.execute(failed.values(state="failed", problem=problem))
+        learned = connection.execute(sa.update(_FEEDBACK).where(of_batch).values(state="learned")).rowcount
+        release = None if candidate is None else _add_candidate(connection, rules, batch, candidate)
+        logger.info("Batch %s of book %s: %d learned, %d failed", batch, rules.name, learned, len(problems))
+        changes = {
+            "state": "failed" if problems else "learned",
+            "attempts": attempts,
+            "ended_at": now(),
+            "failed": len(problems),
+            "learned": _BATCH.c.samples - len(problems),
+            "release": release,
+            "problem": f"{len(problems)} samples failed" if problems else None,
+        }
+        connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
+
+
+def _add_candidate(connection: sa.Connection, rules: BookRules, batch: str, candidate: _Candidate) -> str:
+    reason = f"batch {batch}"
+    if candidate.score is not None:
+        reason += f": held-out score {candidate.score_before:.3f} -> {candidate.score:.3f}"
+    release = add_release(
+        connection,
+        rules.name,
+        candidate.version,
+        by="worker",
+        reason=reason,
+        score=candidate.score,
+        batch=batch,
+    )
+    is_measured = candidate.score is not None
+    if rules.publish == "always" or (rules.publish == "gate" and is_measured and not candidate.is_worse):
+        publish(connection, release, by="worker")
+    elif not candidate.is_worse:
+        add_review(connection, rules.name, "release", reason=reason, release=release)
+    return release
+
+
+@final
+class _Spent:
+    """Writes what a batch has spent and how far it is into its row, at most once in a second.
+
+    Args:
+        service: The service.
+        batch: The id of the batch.
+    """
+
+    def __init__(self, service: Service, batch: str) -> None:
+        self._database = service.database
+        self._batch = batch
+        self._lock = threading.Lock()
+        self._calls = self._tokens = self._learned = 0
+        self._cost = 0.0
+        self._written = time.monotonic()
+
+    def observe(self, event: Event) -> None:
+        """Count a model call of the batch."""
+        if isinstance(event, ModelCalled) and event.run_id == self._batch and not event.recorded:
+            with self._lock:
+                self._calls += 1
+                self._tokens += event.input_tokens + event.output_tokens
+                self._cost += event.cost or 0.0
+
+    def sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
+        """Count a sample that was learned."""
+        with self._lock:
+            self._learned += result.error is None
+            is_due = time.monotonic() - self._written >= _WRITE_SECONDS
+        if is_due:
+            self.write()
+
+    def write(self) -> None:
+        """Write what was counted since the last call."""
+        with self._lock:
+            spent = {"model_calls": self._calls, "tokens": self._tokens, "cost": self._cost}
+            added = {name: sa.func.coalesce(_BATCH.c[name], 0) + value for name, value in spent.items()}
+            of_batch = sa.update(_BATCH).where(_BATCH.c.id == self._batch)
+            try:
+                with self._database.writing() as connection:
+                    connection.execute(of_batch.values(learned=self._learned, **added))
+            except DatabaseUnavailableError as error:  # they are written with the next ones
+                logger.debug("Batch %s: its figures cannot be written: %s", self._batch, error)
+                return
+            self._calls = self._tokens = 0
+            self._cost = 0.0
+            self._written = time.monotonic()
