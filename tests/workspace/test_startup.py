@@ -135,7 +135,7 @@ def test_an_import_stays_within_its_budget_of_modules(name: str, budget: int) ->
     assert len(foreign) <= budget, f"`import {name}` loads {len(foreign)} modules: {', '.join(foreign)}"
 
 
-SERVICE = {"alembic", "cryptography", "dbos", "fastapi", "jinja2", "limits", "sqlalchemy", "starlette", "uvicorn"}
+SERVICE = {"cryptography", "dbos", "fastapi", "jinja2", "limits", "sqlalchemy", "starlette", "uvicorn"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["skillbook", "--help"], ["--version"]])
