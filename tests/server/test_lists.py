@@ -17,7 +17,7 @@ from tests.server.service_world import wait_until
 
 @pytest.fixture
 def api(database: Database, tmp_path: Path) -> Iterator[Api]:
-    with running_api(database, tmp_path, feedback_wait=0.0, answer_seconds=1.0) as found:
+    with running_api(database, tmp_path, feedback_wait=0.0) as found:
         yield found
 
 
