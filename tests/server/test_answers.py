@@ -80,6 +80,16 @@ def test_a_request_that_is_not_valid_is_rejected_without_its_text(api: Api) -> N
         assert error["request_id"] == response.headers["x-request-id"]
 
 
+def test_a_route_that_does_not_exist_is_an_error_of_the_api(api: Api) -> None:
+    for method, path, status, code in [
+        ("GET", "/v1/missing", 404, "not_found"),
+        ("GET", "/v1/answers", 405, "method_not_allowed"),
+        ("POST", "/v1/books", 405, "method_not_allowed"),
+    ]:
+        response = api.client.request(method, path)
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+
+
 def test_half_of_a_surrogate_pair_is_rejected(api: Api) -> None:
     response = api.client.post(
         "/v1/answers",

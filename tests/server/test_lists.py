@@ -109,7 +109,7 @@ def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:
     experiment = started.json()["id"]
     api.sync()
     releases: dict[str, set[str]] = {}
-    for subject in [f"user {number}" for number in range(12)] * 2:
+    for subject in [f"user {number % 32}" for number in range(36)]:
         answer = api.ask("What about snow?", subject=subject)
         assert answer["experiment"] == experiment
         releases.setdefault(subject, set()).add(answer["release"])
@@ -121,7 +121,7 @@ def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:
     report = api.get(f"/experiments/{experiment}").json()
     assert [arm["mean_score"] for arm in report["arms"]] == [0.0, 1.0]
     assert [arm["feedback_rate"] for arm in report["arms"]] == [1.0, 1.0]
-    assert sum(arm["requests"] for arm in report["arms"]) == 24
+    assert sum(arm["requests"] for arm in report["arms"]) == 36
     difference = report["arms"][1]["difference"]
     assert difference["value"] == 1.0
     assert difference["p"] < 0.01

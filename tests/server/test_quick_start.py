@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from ace import Skillbook
@@ -48,12 +49,24 @@ def teach_rain(server: ServerProcess) -> None:
     assert (run["state"], run["learned"], run["release"]) == ("learned", 1, release["id"])
 
 
+def check_link(server: ServerProcess) -> None:
+    """The printed link opens the page once."""
+    link = server.said.partition("ace: open ")[2].split()[0]
+    with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
+        assert browser.get(link).status_code == 200
+        assert "default" in browser.get(server.address).text
+    with httpx2.Client(trust_env=False) as another:
+        assert another.get(link).status_code in (401, 403)
+        assert "default" not in another.get(server.address).text
+
+
 def test_one_command_in_an_empty_folder_answers_and_learns(tmp_path: Path, model: ScriptedServer) -> None:
     with ServerProcess(tmp_path, model.api_base) as server:
         data = tmp_path / "ace-server"
         assert stat.filemode(data.stat().st_mode) == "drwx------"
         assert {stat.filemode(path.stat().st_mode) for path in data.rglob("*") if path.is_file()} == {"-rw-------"}
         assert server.client.get("/v1/books", headers={"Authorization": "none"}).status_code == 401
+        check_link(server)
         teach_rain(server)
         assert server.stop() == 0
     said = server.said

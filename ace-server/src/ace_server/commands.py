@@ -87,6 +87,7 @@ def run(
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
         from ace_server.api.app import create_app
         from ace_server.opening import add_book, first_admin_key, publish_first
+        from ace_server.pages import routes
 
         add_book(settings, service.database, "default", location=skillbook, exist_ok=True)
         publish_first(settings, service.database, _book_names(service.database))
@@ -103,7 +104,7 @@ def run(
                 note(f"ace: the admin key is in {key_file}")
 
         return running.serve(
-            create_app(service),
+            create_app(service, pages=routes(service)),
             listening,
             service=service,
             start_worker=None if no_worker else _worker_starter(service),
@@ -286,7 +287,7 @@ def add_key(
         from ace_server.database import now
 
         if book is not None and book not in _book_names(opened):
-            raise UsageError(f"there is no book {book!r}; 'ace server books list' lists them")
+            raise UsageError(f"no such book: {book!r}; 'ace server books list' lists them")
         try:
             with opened.writing() as connection:
                 identifier, secret = keys.add_key(
@@ -381,7 +382,7 @@ def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = 
             if revoked is not None:
                 audit.record(connection, who="command", what="key.revoke", target=revoked)
     if revoked is None:
-        raise UsageError(f"there is no valid key {key!r}; 'ace server keys list' lists them")
+        raise UsageError(f"no such valid key: {key!r}; 'ace server keys list' lists them")
     note(f"ace: revoked {revoked}")
     return DONE
 

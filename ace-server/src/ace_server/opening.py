@@ -50,7 +50,7 @@ def opened_database(settings: ServerSettings, *, create: bool = False) -> Databa
     """
     if settings.database is None:
         if not create and not (settings.data / "server.db").exists():
-            raise UsageError(f"there is no service in {str(settings.data)!r}; start one with 'ace server run'")
+            raise UsageError(f"no service in {str(settings.data)!r}; start one with 'ace server run'")
         create_data_folder(settings.data)
     database = Database(settings.database_location)
     try:
@@ -91,7 +91,7 @@ def opened_seal(settings: ServerSettings, database: Database) -> Seal:
     folder = settings.data if settings.database is None or (settings.data / KEYS_FILE).exists() else None
     if folder is None and not os.environ.get(KEYS_VARIABLE):
         raise UsageError(
-            f"there is no key to seal texts with: set {KEYS_VARIABLE} to the same key on all hosts; "
+            f"no key to seal texts with: set {KEYS_VARIABLE} to the same key on all hosts; "
             "'ace server seal new' prints a new one"
         )
     return open_seal(database, folder)
@@ -188,7 +188,7 @@ def add_book(
 
 def _import(source: str, target: str) -> None:
     if not has_scheme(source) and not Path(source).is_file():
-        raise UsageError(f"there is no skillbook {source!r}")
+        raise UsageError(f"no such skillbook: {source!r}")
     with Skillbook.open(source) as old, Skillbook.open(target) as new:
         new.import_skills(old)
 

@@ -49,6 +49,12 @@ _UNLABELLED = """
   .map(each => each.outerHTML.slice(0, 120))
 """
 
+_STICKING_OUT = """
+() => [...document.querySelectorAll("main, main *, .foot, .minor-row")]
+  .filter(each => each.getBoundingClientRect().right > innerWidth)
+  .map(each => each.outerHTML.slice(0, 120)).slice(0, 5)
+"""
+
 _FOREIGN_ELEMENTS = """
 () => [...document.querySelectorAll("script:not([src^='/static/']), iframe, object, embed, img, video, audio, style,"
     + " base, svg image, foreignObject, [style], [srcdoc], [action^='javascript'], [href^='javascript']")]
@@ -60,7 +66,7 @@ _FOREIGN_ELEMENTS = """
 def check_width(page: Page) -> None:
     """No page is wider than the window."""
     wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert wide[0] <= wide[1], f"{page.url} is {wide[0]} px wide in a window of {wide[1]} px"
+    assert wide[0] <= wide[1], f"{page.url} is {wide[0]} px wide in {wide[1]} px: {page.evaluate(_STICKING_OUT)}"
 
 
 def check_contrast(page: Page) -> None:

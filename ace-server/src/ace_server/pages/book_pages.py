@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-__all__ = ["BookOverview", "BookPages", "NotFoundError", "Presence", "TaughtTrace", "book_tabs", "error_page"]
+__all__ = [
+    "BookOverview",
+    "BookPages",
+    "NotFoundError",
+    "Presence",
+    "TaughtTrace",
+    "book_tabs",
+    "error_page",
+    "overview_of",
+]
 
 _VERSIONS_A_PAGE: Final = 100
 _SHOWN_CHANGES: Final = 8
@@ -91,7 +100,7 @@ class BookPages:
         overviews = []
         for reader in self._listed():
             with reader.reading() as book:
-                overviews.append(_overview(book))
+                overviews.append(overview_of(book))
         return self._page(request, "home.html", books=overviews, book=None)
 
     def skills(self, request: Request) -> Response:
@@ -331,7 +340,12 @@ def error_page(request: Request, error: Exception) -> Response:
     return response("error.html", values, status=status)
 
 
-def _overview(book: OpenedBook) -> BookOverview:
+def overview_of(book: OpenedBook) -> BookOverview:
+    """Return what the first page shows of a book.
+
+    Args:
+        book: The book.
+    """
     active = book.newest.active
     entries = [] if book.timeline is None else book.timeline.entries
     recent = []
