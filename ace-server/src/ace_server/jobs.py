@@ -106,6 +106,7 @@ class Worker:
         self._stopping = threading.Event()
         self._tokens: set[CancellationToken] = set()
         self._queued: set[tuple[str, int]] = set()
+        self._failing: set[str] = set()
         self._changed = threading.Condition()
         self._loop = threading.Thread(target=self._work, name="ace-server-worker", daemon=True)
 
@@ -167,14 +168,19 @@ class Worker:
                 return
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """Do what is repeated anyway, and log why it failed."""
+        """Do what is repeated anyway. The first failure in a row is logged, and when it works again."""
         name = work.__name__.strip("_")
         try:
             work()
-        except DatabaseUnavailableError as error:
-            logger.warning("Worker %s: %s failed: %s", self.id, name, error)
         except Exception as error:
-            logger.error("Worker %s: %s failed with an unexpected %s", self.id, name, described(error))
+            if name not in self._failing:
+                said = error if isinstance(error, DatabaseUnavailableError) else f"unexpected {described(error)}"
+                logger.warning("Worker %s: %s failed, and is repeated: %s", self.id, name, said)
+            self._failing.add(name)
+        else:
+            if name in self._failing:
+                logger.info("Worker %s: %s works again", self.id, name)
+            self._failing.discard(name)
 
     def _beat(self) -> None:
         with self._service.database.writing() as connection:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ace import Skillbook
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, SampleResult
-    from ace.protocols.observers import Event
+    from ace.protocols import observers
     from ace_server.batches import BookRules
     from ace_server.service import Service
 
@@ -318,7 +318,7 @@ class _Spent:
         self._cost = 0.0
         self._written = time.monotonic()
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: observers.Event) -> None:
         """Count a model call of the batch."""
         if isinstance(event, ModelCalled) and event.run_id == self._batch and not event.recorded:
             with self._lock:

@@ -156,8 +156,7 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
 def test_every_page_fits_can_be_read_and_does_not_move(
     learned: Path, view: View, new_page: NewPage, width: int, scheme: str
 ) -> None:

@@ -277,6 +277,22 @@ def test_publish_a_candidate_and_roll_back(world: World, new_page: NewPage, scri
     assert [row.object for row in published][-2:] == [second, first]
 
 
+def test_roll_the_skillbook_back_to_a_version(world: World, new_page: NewPage) -> None:
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/books/default/versions/3")
+    page.get_by_role("link", name="Roll back to this version").click()
+    assert "Send glass by courier." in page.locator("main del").all_inner_texts()
+    page.get_by_role("button", name="Roll back to version 3").click()
+    page.get_by_text("rolled back to version 3").first.wait_for()
+    with world.service.open_book("default") as book:
+        assert len(book) == 3
+        [release] = world.rows(tables.release)
+        assert (release.version, release.state) == (book.version, "published")
+        assert book.history()[-1].author == "one-time token"
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.restore")] == ["default 3"]
+
+
 def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
     page = new_page()
@@ -353,8 +369,7 @@ def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPag
 # What holds for every page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
 def test_every_page_fits_and_can_be_read(world: World, new_page: NewPage, width: int, scheme: str) -> None:
     world.release(11, publish=True, score=0.6)
     release = world.release(30, score=0.8)

@@ -33,6 +33,7 @@ __all__ = [
     "book_tabs",
     "error_page",
     "overview_of",
+    "without_vectors",
 ]
 
 _VERSIONS_A_PAGE: Final = 100
@@ -238,7 +239,7 @@ class BookPages:
                 second=second,
                 missing=missing,
                 most=PAGE_SIZE,
-                difference=compared_skills(_without_vectors(before), _without_vectors(after)),
+                difference=compared_skills(without_vectors(before), without_vectors(after)),
             )
 
     def runs(self, request: Request) -> Response:
@@ -452,5 +453,10 @@ def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:
     )
 
 
-def _without_vectors(skills: Sequence[Skill]) -> list[Skill]:
+def without_vectors(skills: Sequence[Skill]) -> list[Skill]:
+    """Return the skills as the history has them, so that they can be compared with an older version.
+
+    Args:
+        skills: The skills.
+    """
     return [skill if skill.embedding is None else skill.replace(embedding=None) for skill in skills]

@@ -9,10 +9,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import RedirectResponse, Response
 
+from ace.skillbook import compared_skills
 from ace_server import experiments, releases, tables
 from ace_server.database import new_id, now
 from ace_server.experiments import Arm, arms_from_json, arms_to_json
-from ace_server.pages.rendering import step_chart
+from ace_server.pages.book_pages import NotFoundError, without_vectors
+from ace_server.pages.rendering import address, step_chart
 from ace_server.pages.review_pages import release_changes
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
@@ -51,6 +53,8 @@ class ReleasePages:
             site.get("/releases", self.releases, "read"),
             site.get("/releases/{release}/publish", self.confirm, "review"),
             site.post("/releases/{release}/publish", self.publish, "review"),
+            site.get("/books/{book}/versions/{version:int}/restore", self.confirm_restoring, "review"),
+            site.post("/books/{book}/versions/{version:int}/restore", self.restore, "review"),
             site.get("/experiments", self.experiments, "admin"),
             site.post("/experiments", self.start, "admin"),
             site.post("/experiments/{experiment}/stop", self.stop, "admin"),
@@ -86,6 +90,37 @@ class ReleasePages:
             raise RefusedError(409, "This release is published already.")
         self._site.state(request).inference.wake()
         return RedirectResponse("/releases", 303)
+
+    def confirm_restoring(self, request: Request, visitor: Visitor) -> Response:
+        """Show what restoring a version of the skillbook would change, and ask."""
+        name, version = request.path_params["book"], request.path_params["version"]
+        reader = self._site.reader(name)
+        if reader is None:
+            raise NotFoundError(f"no book {name!r} is known")
+        with reader.reading() as opened:
+            newest, wanted = opened.newest, opened.at(version)
+            if wanted is None:
+                raise NotFoundError(f"the skillbook has no version {version}")
+            changes = compared_skills(without_vectors(newest.skills), without_vectors(wanted.skills))
+        return self._site.page(
+            request, visitor, "restore_confirm.html", name=name, version=version, newest=newest.version, changes=changes
+        )
+
+    def restore(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Restore a version of the skillbook, as a new version that is published at once."""
+        name, version = request.path_params["book"], request.path_params["version"]
+        if self._site.reader(name) is None:
+            raise NotFoundError(f"no book {name!r} is known")
+        with self._site.service.open_book(name) as book:
+            restored = book.rollback(version, author=visitor.name)
+
+        def make(connection: sa.Connection) -> None:
+            release = releases.add_release(connection, name, restored, by=visitor.id, reason=f"restores {version}")
+            releases.publish(connection, release, by=visitor.id)
+
+        self._site.change(request, visitor, "book.restore", f"{name} {version}", make)
+        self._site.state(request).inference.wake()
+        return RedirectResponse(address("books", name, "versions", str(restored)), 303)
 
     def experiments(self, request: Request, visitor: Visitor) -> Response:
         """List the experiments, newest first, and offer to start one."""

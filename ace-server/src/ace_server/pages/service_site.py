@@ -317,6 +317,7 @@ class ServiceSite:
             "book": book,
             "logout": self.sessions.form_token(visitor.session, "/logout"),
             "visitor": visitor.name,
+            "can_restore": visitor.allows("review"),
         }
 
     def _tokens(self, visitor: Visitor) -> Callable[[str], str]:
