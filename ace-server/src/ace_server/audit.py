@@ -127,8 +127,11 @@ def check(database: Database, *, known: AuditHead | None = None) -> AuditCheck:
             rows, problem = _checked(connection, first, head)
             if problem is None and known is not None:
                 problem = _problem_with_known(connection, first, head, known)
-            is_current = problem is None or _limits(connection)[0] == first
-        if is_current:  # otherwise old rows were purged during the check
+            first_now, head_now = _limits(connection)
+        # On Postgres, each statement sees what was committed before it. So rows may have been purged during the check,
+        # or the first one may have been added.
+        is_current = first_now == first and (head.number > 0 or head_now.number == 0)
+        if problem is None or is_current:
             return AuditCheck(rows, head, problem)
 
 

@@ -206,6 +206,8 @@ def test_review_twenty_items_by_keyboard(world: World, new_page: NewPage) -> Non
     exported = [json.loads(line) for line in download.value.path().read_text(encoding="utf-8").splitlines()]
     assert [each["decision"] for each in exported[:3]] == ["accepted", "rejected", "edited"]
     assert (exported[2]["question"], exported[2]["ground_truth"]) == ("Question 2?", "Petersen 2")
+    newest = world.rows(tables.audit, tables.audit.c.what == "text.read")[-1]
+    assert newest.object.split() == [each["id"] for each in exported]  # it names what was read
     assert audit.check(world.service.database).problem is None
 
 

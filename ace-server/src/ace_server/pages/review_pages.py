@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ReviewItem", "ReviewPages", "release_changes"]
 
 _REVIEW: Final = tables.review
+_IDS_IN_A_ROW: Final = 200
+"""How many reviews a row of the audit log names."""
 _DECISIONS: Final[Mapping[str, ReviewDecision]] = {"accept": "accept", "edit": "edit", "reject": "reject"}
 _EXPORTED_AT_ONCE: Final = 200
 
@@ -124,7 +126,9 @@ class ReviewPages:
         """Return all decisions with their texts, one JSON object a line."""
         query = sa.select(_REVIEW).where(_REVIEW.c.state != "open").order_by(_REVIEW.c.id)
         rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
-        self._site.record(request, visitor, "text.read", f"{len(rows)} decided reviews")
+        for start in range(0, len(rows), _IDS_IN_A_ROW):
+            ids = [row.id for row in rows[start : start + _IDS_IN_A_ROW]]
+            self._site.record(request, visitor, "text.read", " ".join(ids))
         names = self._site.names()
         text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in self._exported(rows, names))
         headers = {"Content-Disposition": 'attachment; filename="decisions.jsonl"'}
