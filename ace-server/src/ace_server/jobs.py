@@ -287,7 +287,7 @@ def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Call
         _QUEUE,
         worker_concurrency=settings.concurrency,
         partition_concurrency=1,
-        polling_interval_sec=min(settings.schedule_seconds, 2.0),
+        polling_interval_sec=settings.schedule_seconds,
         on_conflict="always_update",
     )
 
