@@ -286,6 +286,8 @@ def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Call
         config={
             "name": "ace-server",
             "system_database_url": _address(database),
+            # It polls every second, and repeats what fails because of a lost connection: a ping would double its work.
+            "db_engine_kwargs": {"pool_pre_ping": False, "pool_size": 5, "max_overflow": 15},
             "dbos_system_schema": database.schema or "main",
             "application_version": APPLICATION_VERSION,
             "executor_id": worker,
@@ -306,7 +308,7 @@ def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Call
         _QUEUE,
         worker_concurrency=settings.concurrency,
         partition_concurrency=1,
-        polling_interval_sec=min(settings.schedule_seconds, 2.0),
+        polling_interval_sec=settings.schedule_seconds,
         on_conflict="always_update",
     )
 
