@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -420,6 +421,13 @@ def test_a_template_escapes_everything_and_has_nothing_inline(template: Path) ->
     text = template.read_text(encoding="utf-8")
     assert re.findall(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=|javascript:|hx-on|hx-vals", text) == []
     assert all("src=" in each for each in re.findall(r"<script[^>]*>", text))
+
+
+def test_htmx_is_the_file_that_the_reference_names() -> None:
+    static = Path(ace_server.pages.__file__).parent / "static"
+    digest = hashlib.sha256((static / "htmx-4.0.1.min.js").read_bytes()).hexdigest()
+    assert digest == "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
+    assert "Zero-Clause BSD" in (static / "htmx-LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_only_the_charts_of_the_core_are_markup() -> None:
