@@ -312,6 +312,23 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     assert page.locator("#progress").get_attribute("hx-trigger") is None
 
 
+def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
+    world.ask_for_review("Who pays?", "Anna", comment="wrong")
+    batch = world.add(tables.batch, book="default", state="failed", samples=1, failed=1, problem="the model is down")
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.feedback).values(state="failed", batch=batch))
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/runs/{batch}")
+    assert "the model is down" in page.locator("main").inner_text()
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_url("**/runs")
+    [row] = world.rows(tables.feedback)
+    assert row.state == "batched"
+    assert [row.state for row in world.rows(tables.batch)] == ["queued"]
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "batch.retry")] == [batch]
+
+
 def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new_page: NewPage) -> None:
     releases = [world.release(11, publish=True), world.release(30)]
     page = new_page()
