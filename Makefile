@@ -67,6 +67,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.skillbook
 	python -m benchmarks.learning
 	python -m benchmarks.learning_workers
+	python -m benchmarks.loop
 	python -m benchmarks.update_groups
 	python -m benchmarks.service_scale
 	python -m benchmarks.first_result

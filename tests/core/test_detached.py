@@ -114,8 +114,13 @@ def test_the_rest_waits_when_a_job_says_so_or_learning_is_no_longer_wanted(queue
     for task in ("bd-1", "bd-2"):
         queue.add({"task_id": task})
     tried: list[str] = []
-    queue.work_off(lambda job: bool(tried.append(job.field("task_id"))))
-    queue.work_off(lambda job: bool(tried.append("never")), is_wanted=lambda: False)
+
+    def tries(job: Job) -> bool:
+        tried.append(job.field("task_id"))
+        return False
+
+    queue.work_off(tries)
+    queue.work_off(tries, is_wanted=lambda: False)
     assert tried == ["bd-1"]
 
 

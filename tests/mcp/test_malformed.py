@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import anyio
-import jsonschema  # type: ignore[import-untyped]  # it has no types
+import jsonschema
 import pytest
 
 from ace_mcp.errors import ErrorCode

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,8 @@ from ace.providers import load_litellm
 from ace.roles import SkillManager
 from ace.rr import RRStep
 from ace.skillbook import Skillbook
+from ace.steps import learning_tail
+from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
 from ace.updates import UpdateBatch, UpdateOperation
 from ace_opik import OpikStep, RROpikStep, flush, register_opik_litellm_callback
 from tests.opik.receiver import Receiver
@@ -54,7 +57,9 @@ def restored_callbacks() -> Iterator[None]:
 
 def context(**fields: Any) -> ACEStepContext:
     metadata = MappingProxyType({"trace_id": "t1", "source": "faq"})
-    return ACEStepContext(skillbook=SkillbookView(Skillbook()), metadata=metadata, **fields)
+    book = Skillbook()
+    book.add_skill("ship", "Wrap it.")
+    return ACEStepContext(skillbook=SkillbookView(book), metadata=metadata, **fields)
 
 
 def test_a_sample_has_a_trace(receiver: Receiver) -> None:
@@ -64,10 +69,14 @@ def test_a_sample_has_a_trace(receiver: Receiver) -> None:
         reflection=ReflectorOutput(
             reasoning="It was right.", correct_approach="The same.", key_insight="Glass goes by courier.", raw={"x": 1}
         ),
-        skill_manager_output=UpdateBatch("", [UpdateOperation("ADD", section="ship", content="Glass by courier.")]),
+        skill_manager_output=UpdateBatch(
+            "", [UpdateOperation("ADD", section="ship", content="Glass by courier.", justification="j", evidence="e")]
+        ),
         epoch=2,
         total_epochs=3,
         step_index=4,
+        total_steps=9,
+        global_sample_index=13,
     )
     step = OpikStep(project_name="parcels", tags=["nightly"])
     assert step(ctx) is ctx
@@ -85,12 +94,32 @@ def test_a_sample_has_a_trace(receiver: Receiver) -> None:
         "skill_ids": ["ship-00001"],
     }
     metadata = trace["metadata"]
-    assert metadata["trace_id"] == "t1" and metadata["pipeline"] == {"source": "faq"} and metadata["skills"] == 0
-    assert metadata["position"]["epoch"] == 2 and metadata["position"]["step_index"] == 4
+    assert metadata["trace_id"] == "t1" and metadata["pipeline"] == {"source": "faq"} and metadata["skills"] == 1
+    assert metadata["position"] == {
+        "epoch": 2,
+        "total_epochs": 3,
+        "step_index": 4,
+        "total_steps": 9,
+        "global_sample_index": 13,
+    }
     assert metadata["reflection"]["key_insight"] == "Glass goes by courier." and "raw" not in metadata["reflection"]
     [operation] = metadata["operations"]
-    assert operation["type"] == "ADD" and operation["content"] == "Glass by courier."
+    assert {name: value for name, value in operation.items() if value is not None} == {
+        "type": "ADD",
+        "section": "ship",
+        "content": "Glass by courier.",
+        "justification": "j",
+        "evidence": "e",
+    }
     assert "end_time" in trace
+
+
+def test_where_the_steps_belong(receiver: Receiver) -> None:
+    assert (OpikStep.requires, OpikStep.provides) == (frozenset({"skillbook"}), frozenset())
+    assert (RROpikStep.requires, RROpikStep.provides) == (frozenset({"reflection"}), frozenset())
+    assert (OpikStep().project_name, RROpikStep().project_name) == ("ace-framework", "ace-rr")
+    names = [type(each).__name__ for each in learning_tail(ScriptedReflector(), ScriptedSkillManager(), Skillbook())]
+    assert not {"OpikStep", "RROpikStep"} & {*names}, "they are only used if they are passed as extra_steps"
 
 
 def test_the_variables_say_where_opik_is(receiver: Receiver) -> None:
@@ -242,20 +271,33 @@ def test_nested_values_are_cut_off(receiver: Receiver) -> None:
     assert KEY not in receiver.text
 
 
-@pytest.mark.usefixtures("restored_callbacks")
+@pytest.fixture
+def in_tashkent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UZT-5")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("restored_callbacks", "in_tashkent")
 def test_a_call_of_which_litellm_tells_little(receiver: Receiver) -> None:
     register_opik_litellm_callback()
     litellm: Any = load_litellm()
     report = litellm.success_callback[0]
     start = datetime(2026, 11, 24, 12, 0, 0)  # noqa: DTZ001  # as LiteLLM gives it: local, without a zone
     report({"model": "m", "messages": [{"content": "2+2?"}], "response_cost": 0.5}, None, start, "no time")
-    report({"model": "n"}, None, start, start)
+    told = {"messages": [{"content": "3+3?"}], "response": {"content": f"It is {KEY}."}}
+    report({"model": "n", "messages": "of the client", "standard_logging_object": told}, None, start, start)
     assert flush(timeout=30.0)
+    assert {trace["project_name"] for trace in receiver.traces} == {"ace-framework"}
     first, second = sorted(receiver.spans, key=lambda span: str(span["name"]))
     assert (first["name"], first["model"], second["name"]) == ("chat m", "m", "chat n")
     assert first["input"] == {"messages": [{"content": "2+2?"}]} and first["total_estimated_cost"] == 0.5
     assert "total_estimated_cost" not in second and second["usage"] == dict.fromkeys(second["usage"], 0)
-    assert datetime.fromisoformat(second["start_time"]) == start.astimezone()
+    assert second["input"] == {"messages": [{"content": "3+3?"}]}
+    assert second["output"] == {"response": {"content": "It is [hidden: secret]."}}
+    assert datetime.fromisoformat(second["start_time"]) == datetime(2026, 11, 24, 7, 0, 0, tzinfo=UTC)
 
 
 @pytest.mark.usefixtures("restored_callbacks")
@@ -325,6 +367,24 @@ def test_each_call_of_litellm_is_reported_once(asynchronous: bool, receiver: Rec
     assert {span["provider"] for span in receiver.spans} == {"openai"}
     assert "jane.doe@acme.com" not in receiver.text and "by [hidden: email_address]" in receiver.text
     assert "ready" in json.dumps([trace["output"] for trace in receiver.traces])
+
+
+@pytest.mark.usefixtures("restored_callbacks")
+def test_registering_again_after_a_call_does_not_report_calls_twice(receiver: Receiver, model: ScriptedServer) -> None:
+    client = client_for(model)
+
+    async def ask(number: int) -> None:
+        register_opik_litellm_callback()
+        await client.acomplete(f"Call {number}")
+        await asyncio.to_thread(wait_until, lambda: flush(timeout=5.0) and len(receiver.traces) >= number)
+
+    async def ask_three_times() -> None:
+        for number in (1, 2, 3):
+            await ask(number)
+
+    asyncio.run(ask_three_times())
+    prompts = sorted(str(trace["input"]["messages"]) for trace in receiver.traces)
+    assert len(prompts) == 3 and all(f"Call {number}" in prompt for number, prompt in enumerate(prompts, 1))
 
 
 @pytest.mark.usefixtures("restored_callbacks")

@@ -1,1 +1,20 @@
-"""PLACEHOLDER for ace_beads."""
+"""ACE for the tracker beads: issues are closed when their tests pass, and the work on them is learned from.
+
+Modules are imported on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ace_beads.client import Bead, BeadsClient, BeadsError, BeadsNotFoundError, BeadsTimeoutError
+
+__all__ = ["Bead", "BeadsClient", "BeadsError", "BeadsNotFoundError", "BeadsTimeoutError"]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    dict.fromkeys(("Bead", "BeadsClient", "BeadsError", "BeadsNotFoundError", "BeadsTimeoutError"), "client"),
+)

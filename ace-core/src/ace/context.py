@@ -91,6 +91,10 @@ class SkillbookView:
         """Return the number of sections and active skills, and the sums of their counters."""
         return self._skillbook.stats()
 
+    def judged_count(self) -> int:
+        """Return how many active skills were judged helpful or harmful at least once."""
+        return self._skillbook.judged_count()
+
     def mark(self) -> BookMark:
         """Return a mark of the current state, for `changed_since`."""
         return self._skillbook.mark()

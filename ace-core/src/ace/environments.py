@@ -7,12 +7,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from json import loads
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ace.arguments import checked_arguments, checked_class, instance_of, one_of, whole_number
 from ace.skill import CaseCheck
 
 if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
     from ace.outputs import AgentOutput
 
 __all__ = [
@@ -248,15 +252,23 @@ def json(schema: object = None) -> HeuristicCheck:
     """Check that the answer is JSON of a certain shape, with nothing around it.
 
     Args:
-        schema: A pydantic model, or any other type that pydantic validates, such as `dict[str, int]`; None accepts any
-            JSON.
+        schema: A JSON Schema as a dict; or a pydantic model or any other type that pydantic validates, such as
+            `dict[str, int]`. None accepts any JSON.
+
+    Raises:
+        ValueError: The JSON Schema is not valid.
 
     Example:
         >>> from ace.outputs import AgentOutput
         >>> answer = AgentOutput(reasoning="", final_answer='{"total": "many"}')
         >>> HeuristicEnvironment([json(dict[str, int])]).evaluate(Sample("Total?"), answer).metrics
         {'json': 0.0, 'confidence': 0.0}
+        >>> schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
+        >>> HeuristicEnvironment([json(schema)]).evaluate(Sample("Total?"), answer).feedback.partition(". ")[2]
+        "The answer is not the JSON that is expected: total: 'many' is not of type 'integer'."
     """
+    if isinstance(schema, Mapping):
+        return HeuristicCheck("json", partial(_problem_with_json, _validator(schema)))
     from pydantic import JsonValue, TypeAdapter, ValidationError  # slow to import
 
     adapter: TypeAdapter[object] = TypeAdapter(JsonValue if schema is None else schema)
@@ -271,6 +283,49 @@ def json(schema: object = None) -> HeuristicCheck:
         return ""
 
     return HeuristicCheck("json", problem_with)
+
+
+def _validator(schema: Mapping[str, object]) -> Validator:
+    """Return a validator that never fetches a schema from another address.
+
+    Raises:
+        ValueError: The schema is not valid; the text says where.
+    """
+    from jsonschema.exceptions import SchemaError  # slow to import
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        place = "/".join(map(str, error.absolute_path))
+        raise ValueError(f"the JSON schema is not valid{f' at {place}' if place else ''}: {error.message}") from error
+    validator: Validator = kind(schema, registry=Registry())
+    return validator
+
+
+def _problem_with_json(validator: Validator, _: Sample, output: AgentOutput) -> str:
+    from jsonschema.exceptions import best_match
+    from referencing.exceptions import Unresolvable
+
+    def refuse(constant: str) -> object:
+        raise ValueError(f"JSON has no {constant}")
+
+    try:
+        value = loads(output.final_answer, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        return f"is not the JSON that is expected: it is not JSON: {error}"
+    try:
+        found = best_match(validator.iter_errors(value))
+    except RecursionError:
+        return "is not the JSON that is expected: it is nested too deeply"
+    except Unresolvable as error:
+        raise ValueError(f"the JSON schema refers to {error.ref!r}, which it does not contain") from error
+    if found is None:
+        return ""
+    place = ".".join(map(str, found.absolute_path))
+    return f"is not the JSON that is expected: {place + ': ' if place else ''}{found.message}"
 
 
 def cites_skill() -> HeuristicCheck:

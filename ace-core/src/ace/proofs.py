@@ -94,6 +94,7 @@ class CaseProver:
         environments: The environments for checks of kind `environment`, by name; with others they are not judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`. Without one, an agent that `ShowsSkills`
             chooses, and any other agent sees all skills that it is given.
+        role: The role under which the calls are counted and recorded.
 
     Example:
         >>> from ace.outputs import AgentOutput
@@ -113,6 +114,7 @@ class CaseProver:
         judge: AnyLLMClient | None = None,
         environments: Mapping[str, TaskEnvironment] | None = None,
         retrieval: Retrieval | None = None,
+        role: str = PROVE_ROLE,
     ) -> None:
         with_method("agent", agent, "generate")
         if judge is not None:
@@ -121,6 +123,7 @@ class CaseProver:
         self.judge = judge
         self.environments = dict(environments or {})
         self.retrieval = retrieval
+        self.role = role
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[str, bool | None]] = {}
         self._samples: dict[str, ACESample] = {}
@@ -224,7 +227,7 @@ class CaseProver:
         if known is None:
             # An agent that chooses itself is given all skills to choose from, as in a run.
             view = await calling.function(functools.partial(self._chosen, case.question, skills))
-            with call_scope(_scope_of(case, seen)):
+            with call_scope(_scope_of(case, seen, self.role)):
                 known = await self._asked(calling, case, view)
             with self._lock:
                 known = self._known.setdefault(key, known)
@@ -308,7 +311,7 @@ class CaseProver:
         )
         try:
             verdict = await usable_answer(
-                calling, self.judge, prompt, CaseVerdict, lambda verdict: None, role=PROVE_ROLE, max_retries=1
+                calling, self.judge, prompt, CaseVerdict, lambda verdict: None, role=self.role, max_retries=1
             )
         except UnusableAnswerError as error:
             logger.info("The judge of case %s gave no usable verdict: %s", case.id, error)
@@ -322,7 +325,7 @@ def _view_of(skills: Sequence[Skill]) -> SelectedSkills:
     return SelectedSkills(SkillbookView(Skillbook()), [skill for skill in skills if skill.is_active])
 
 
-def _scope_of(case: SkillCase, seen: str) -> CallScope:
+def _scope_of(case: SkillCase, seen: str, role: str) -> CallScope:
     """Return the scope in which a case is asked, with separate recorded answers for each set of shown skills."""
     scope = replace(current_call_scope(), epoch=0, sample=f"case {case.id} {seen}", attempts={})
-    return scope.asked_by(PROVE_ROLE)
+    return scope.asked_by(role)

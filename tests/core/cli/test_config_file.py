@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.cli.errors import UsageError
-from ace.cli.settings import load_settings
+from ace.cli.settings import load_settings, plugin_setting
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
@@ -96,6 +96,9 @@ def test_variables_and_flags_win_over_the_file_which_wins_over_those_of_user_and
         ("a.toml", "[learning]\nepochs = 0\n", ["line 2", "'epochs'", "got 0"]),
         ("a.toml", "epochs = 1\n[learning]\n\nepochs = 2\n", ["line 4", "'epochs' is already in line 1"]),
         ("a.toml", "[learning\n", ["not TOML", "line 1"]),
+        ("a.toml", "[lerning]\nepochs = 2\n", ["line 1", "no such setting: 'lerning'", "[learning]"]),
+        ("a.toml", "[train]\nepochs = 2\n", ["line 1", "no such setting: 'train'", "[learning]"]),
+        ("a.yaml", "model:\n  name: x\n", ["line 1", "'model' must be a value, not a table"]),
     ],
 )
 def test_an_error_names_file_line_and_field(name: str, text: str, named: list[str], tmp_path: Path) -> None:
@@ -167,3 +170,29 @@ def test_fail_fast_can_be_set_and_unset(here: Run, model: list[str], tmp_path: P
     assert (done.data["stopped_by"], len(done.data["failures"])) == ("", 3)
     wrong = here(*command, environ={"ACE_FAIL_FAST": "maybe"})
     assert wrong.code == 2 and "ACE_FAIL_FAST must be true or false, got 'maybe'" in wrong.err
+
+
+def test_the_table_of_a_plugin_is_left_to_the_plugin_installed_or_not(tmp_path: Path) -> None:
+    file = write(tmp_path / "ace.toml", "epochs = 2\n[acme]\ntest = 'pytest'\n")
+    assert load_settings({}, environ={"HOME": str(tmp_path)}, folder=tmp_path).epochs == 2
+    found = plugin_setting("acme", "test", environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    assert found == ("pytest", f"{file}, line 3")
+
+
+def test_a_setting_of_a_plugin_comes_from_the_variable_then_the_project_then_the_user(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert plugin_setting("acme", "test", environ=environ, folder=tmp_path) is None
+    for path, text in ((".config/ace/config.toml", "[acme]\ntest = 'a'\n"), ("ace.toml", "[acme]\ntest = 'b'\n")):
+        write(tmp_path / path, text)
+        found = plugin_setting("acme", "test", environ=environ, folder=tmp_path)
+        assert found is not None
+        assert f"test = {found.value!r}" in text
+    found = plugin_setting("acme", "test", environ={**environ, "ACE_ACME_TEST": "c"}, folder=tmp_path)
+    assert found == ("c", "variable ACE_ACME_TEST")
+
+
+@pytest.mark.parametrize("value", ["7", "''", "['pytest']", "{a = 1}"])
+def test_a_setting_of_a_plugin_that_is_not_a_text_is_a_sentence(tmp_path: Path, value: str) -> None:
+    write(tmp_path / "ace.toml", f"[acme]\ntest = {value}\n")
+    with pytest.raises(UsageError, match=r"ace\.toml, line 2: the setting 'test' in \[acme\] must be a text, got"):
+        plugin_setting("acme", "test", environ={"HOME": str(tmp_path)}, folder=tmp_path)

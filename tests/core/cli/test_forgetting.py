@@ -71,7 +71,8 @@ def learn(model: Model, tmp_path: Path) -> Iterator[list[str]]:
     with ScriptedServer(model) as server:
         source = str(tmp_path / "input")
         model_options = ["--model", "openai/scripted", "--api-base", server.api_base]
-        records = ["--log", "events.log", "--results", "results.json"]
+        copies = ["--checkpoint-dir", "copies", "--checkpoint-interval", "1"]
+        records = ["--log", "events.log", "--results", "results.json", *copies]
         yield ["learn", source, "--lag", "0", "--json", *records, *model_options]
         model.may_continue.set()
 
@@ -122,7 +123,8 @@ def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(window: str, learn: l
     assert done.code == 0, done.err
     assert done.data["skills"]["added"] == TRACES
     assert files_with(ZEBRA, tmp_path) == set()
-    assert files_with("Answer the caller", tmp_path) >= {"skills.db", "printed.log", "results.json"}
+    everywhere = {"skills.db", "printed.log", "results.json", "latest.json", f"checkpoint_{TRACES}.json"}
+    assert files_with("Answer the caller", tmp_path) >= everywhere
     assert "events.log" in files_with("SampleEnded", tmp_path)
 
 

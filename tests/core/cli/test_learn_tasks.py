@@ -13,6 +13,9 @@ from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
+EVERY = ("--min-confidence", "0")
+"""Learn what a single task shows."""
+
 ATTEMPTS = [("bd-1", "one"), ("bd-2", "two"), ("bd-1", "three"), ("bd-3", "four")]
 
 
@@ -33,11 +36,11 @@ def texts(folder: Path) -> list[str]:
 def test_only_the_attempts_at_the_tasks_are_learned_from_in_the_order_of_the_log(
     here: Run, tmp_path: Path, model: list[str], log: TraceLog
 ) -> None:
-    done = here("learn", "--task", "bd-1", "--json", *model)
+    done = here("learn", "--task", "bd-1", "--json", *model, *EVERY)
     assert (done.code, done.data["traces"]["learned"]) == (0, 2), done.err
     assert done.data["gate"] == {"accepted": 2, "refused": 0}
     assert texts(tmp_path) == ["Remember LESSON one.", "Remember LESSON three."]
-    again = here("learn", log.path, "--beads", "bd-2, bd-1", "--task", "bd-3", "--json", *model)
+    again = here("learn", log.path, "--beads", "bd-2, bd-1", "--task", "bd-3", "--json", *model, *EVERY)
     traces = again.data["traces"]
     assert (again.code, traces["learned"], traces["already_learned"]) == (0, 2, 2)
     assert texts(tmp_path)[2:] == ["Remember LESSON two.", "Remember LESSON four."]
@@ -46,7 +49,7 @@ def test_only_the_attempts_at_the_tasks_are_learned_from_in_the_order_of_the_log
 def test_attempts_are_learned_from_one_after_the_other(
     here: Run, model: list[str], server: ScriptedServer, log: TraceLog
 ) -> None:
-    assert here("learn", "--task", "bd-1,bd-2,bd-3", *model).code == 0
+    assert here("learn", "--task", "bd-1,bd-2,bd-3", *model, *EVERY).code == 0
     roles = [request.role for request in server.requests if request.role in ("reflector", "skill_manager")]
     assert roles == ["reflector", "skill_manager"] * len(ATTEMPTS)
 
@@ -56,29 +59,29 @@ def test_at_most_three_changes_are_applied_from_one_attempt(
 ) -> None:
     many = " ".join(f"LESSON rule{number}" for number in range(5))
     log.append(ExecutionTrace(task_id="bd-7", outcome="failure", task_description=many))
-    done = here("learn", "--task", "bd-7", "--json", *model)
+    done = here("learn", "--task", "bd-7", "--json", *model, *EVERY)
     assert (done.code, texts(tmp_path)) == (0, [f"Remember LESSON rule{number}." for number in range(3)])
     reason = "one answer may make at most 3 changes (max_operations)"
     assert [each["reason"] for each in done.data["left_out"]] == [reason] * 2
-    assert here("learn", "--task", "bd-7", "--max-operations", "4", "--again", *model).code == 0
+    assert here("learn", "--task", "bd-7", "--max-operations", "4", "--again", *model, *EVERY).code == 0
     assert len(texts(tmp_path)) == 5
 
 
 def test_the_run_of_other_tasks_is_not_resumed(here: Run, model: list[str], log: TraceLog) -> None:
     log.append(ExecutionTrace(task_id="bd-5", outcome="failure", task_description="UNUSABLE"))
-    assert here("learn", "--task", "bd-5", *model).code == 1
+    assert here("learn", "--task", "bd-5", *model, *EVERY).code == 1
     nothing = "has anything left to resume"
-    assert nothing in here("learn", "--task", "bd-2", "--resume", *model).err
-    assert nothing not in here("learn", "--task", "bd-5", "--resume", *model).err
+    assert nothing in here("learn", "--task", "bd-2", "--resume", *model, *EVERY).err
+    assert nothing not in here("learn", "--task", "bd-5", "--resume", *model, *EVERY).err
 
 
 def test_with_a_limit_it_is_not_known_whether_a_task_has_attempts(here: Run, model: list[str], log: TraceLog) -> None:
-    done = here("learn", "--task", "bd-9,bd-1", "--limit", "1", *model)
+    done = here("learn", "--task", "bd-9,bd-1", "--limit", "1", *model, *EVERY)
     assert done.code == 0 and "no trace of" not in done.err
 
 
 def test_the_limit_is_about_attempts_at_the_tasks(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
-    assert here("learn", "--task", "bd-9,bd-3", "--limit", "1", *model).code == 0
+    assert here("learn", "--task", "bd-9,bd-3", "--limit", "1", *model, *EVERY).code == 0
     assert texts(tmp_path) == ["Remember LESSON four."]
 
 
@@ -86,15 +89,15 @@ def test_the_log_is_in_the_folder_of_the_setting(here: Run, tmp_path: Path, mode
     TraceLog(tmp_path / "kept" / "execution_traces.jsonl").append(
         ExecutionTrace(task_id="bd-1", outcome="failure", task_description="It is LESSON elsewhere")
     )
-    assert here("learn", "--task", "bd-1", *model, environ={"ACE_LOGS": "kept"}).code == 0
+    assert here("learn", "--task", "bd-1", *model, *EVERY, environ={"ACE_LOGS": "kept"}).code == 0
     assert texts(tmp_path) == ["Remember LESSON elsewhere."]
 
 
 def test_a_task_without_attempts_is_named(here: Run, tmp_path: Path, model: list[str], log: TraceLog) -> None:
-    done = here("learn", "--task", "bd-9,bd-8", *model)
+    done = here("learn", "--task", "bd-9,bd-8", *model, *EVERY)
     assert (done.code, (tmp_path / "skills.db").exists()) == (2, False)
     assert "no trace of bd-9, bd-8; the input has traces of bd-1, bd-2, bd-3" in done.err
-    some = here("learn", "--task", "bd-9,bd-3", *model)
+    some = here("learn", "--task", "bd-9,bd-3", *model, *EVERY)
     assert some.code == 0 and "no trace of bd-9; the other tasks are learned from" in some.err
     assert texts(tmp_path) == ["Remember LESSON four."]
 
@@ -102,7 +105,7 @@ def test_a_task_without_attempts_is_named(here: Run, tmp_path: Path, model: list
 def test_the_ids_of_a_long_log_are_not_all_listed(here: Run, model: list[str], log: TraceLog) -> None:
     for number in range(12):
         log.append(ExecutionTrace(task_id=f"long-{number}", outcome="success"))
-    assert "bd-3, long-0" in (err := here("learn", "--task", "bd-9", *model).err)
+    assert "bd-3, long-0" in (err := here("learn", "--task", "bd-9", *model, *EVERY).err)
     assert "long-6 and 5 more" in err and "long-7" not in err
 
 
@@ -115,7 +118,7 @@ def test_wrong_requests_are_refused(here: Run, tmp_path: Path, model: list[str],
         (["--task", "bd-1"], "logs/execution_traces.jsonl"),
         (["--task", "bd-1", "--skillbook", "s.json"], "--gate counters needs a skillbook with a history"),
     ):
-        done = here("learn", *arguments, *model)
+        done = here("learn", *arguments, *model, *EVERY)
         assert (done.code, list(tmp_path.glob("s*.*"))) == (2, []), arguments
         assert reason in done.err
 
@@ -123,5 +126,5 @@ def test_wrong_requests_are_refused(here: Run, tmp_path: Path, model: list[str],
 def test_without_the_gate_a_json_skillbook_learns_from_tasks(
     here: Run, tmp_path: Path, model: list[str], log: TraceLog
 ) -> None:
-    done = here("learn", "--task", "bd-2", "--gate", "none", "--skillbook", "s.json", *model)
+    done = here("learn", "--task", "bd-2", "--gate", "none", "--skillbook", "s.json", *model, *EVERY)
     assert (done.code, (tmp_path / "s.json").exists()) == (0, True), done.err

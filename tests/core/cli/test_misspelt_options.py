@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_line import Run
 
 MISSPELT = [
-    (["learn", "logs", "--modle", "x"], "--modle", "--model"),
+    (["learn", "logs", "--mdoel", "x"], "--mdoel", "--model"),
     (["learn", "logs", "-", "--dry-rnu"], "--dry-rnu", "--dry-run"),
     (["learn", "--workesr=4", "logs"], "--workesr", "--workers"),
     (["train", "samples.jsonl", "--validat", "x"], "--validat", "--validate"),
@@ -40,7 +40,7 @@ def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run,
 
 
 def test_what_follows_the_delimiter_is_a_path(here: Run, tmp_path: Path) -> None:
-    assert "no such file or folder: '--modle'" in here("learn", "--", "--modle").err
+    assert "no such file or folder: '--mdoel'" in here("learn", "--", "--mdoel").err
 
 
 def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
@@ -57,7 +57,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
         (["skillbook", "rollback", "x"], "VERSION must be a whole number, got 'x'"),
         (["learn", "logs", "--epochs", "y"], "--epochs must be a whole number, got 'y'"),
         (["skillbook", "diff", "1", "2", "3"], "unexpected argument '3'"),
-        (["--modle", "x"], "unknown option '--modle'; the options of a command follow its name"),
+        (["--mdoel", "x"], "unknown option '--mdoel'; the options of a command follow its name"),
         (["skillbook", "sho"], 'unknown command "sho"'),
         (["learn", "logs", "--json=3"], "for --json"),
     ],

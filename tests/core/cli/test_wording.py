@@ -14,6 +14,8 @@ from cyclopts import App
 
 from ace.cli.app import build_app
 from ace.cli.command_table import ace_commands
+from ace.cli.start import run
+from ace.plugins import CommandSpec, hookimpl, temporary
 
 OF_EVERY_COMMAND = {"--help", "-h", "--version"}
 
@@ -49,3 +51,33 @@ def test_options_that_are_settings_name_their_variable(name: str, command: App) 
             assert f"[env: ACE_{option.upper().replace('-', '_')}]" in str(argument.parameter.help), option
         if option == "yes":
             assert argument.parameter.help == "Do not ask for confirmation."
+
+
+class Hooks:
+    ACE_API = 1
+
+    @hookimpl
+    def ace_commands(self) -> Iterator[CommandSpec]:
+        yield CommandSpec(name="hoot", target=f"{__name__}:hoot", summary="Hoot.")
+
+
+def hoot(*names: str, tone: str = "", loud: bool = False, times: int = 3, at: str | None = None) -> None:
+    """Hoot.
+
+    Args:
+        names: Who is called.
+        tone: The tone.
+        loud: Hoot loudly.
+        times: How often.
+        at: When. [default: at night]
+    """
+
+
+def test_the_help_of_a_command_shows_no_default_of_an_option_that_is_not_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with temporary(Hooks(), name="hoot"):
+        assert run(["hoot", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"--{option} " in shown for option in ("tone", "loud", "times", "at"))
+    assert sorted(re.findall(r"\[default: (.*?)\]", shown)) == ["3", "at night"]

@@ -194,6 +194,8 @@ def test_the_feedback_says_how_many_answers_differ_and_missing_answers_are_an_er
     result = environment.evaluate(Sample("2+2?"), answer("4"), [answer("4"), answer("5")])
     assert "differs from 1 of 2 further answers to the question" in result.feedback
     assert result.metrics["confidence"] == pytest.approx(2 / 3)
+    pair = HeuristicEnvironment([agrees(2)]).evaluate(Sample("2+2?"), answer("4"), [answer("4"), answer("5")])
+    assert pair.metrics["agrees"] == 1.0, "it compares two answers, although a third one is there"
     with pytest.raises(ValueError, match="'agrees' compares 3 answers, got 2"):
         environment.evaluate(Sample("2+2?"), answer("4"), [answer("4")])
     for n, match in ((1, "exact"), (2, "regex")):
@@ -291,3 +293,53 @@ def test_what_is_not_applied_for_lack_of_truth_is_not_proven_either(tmp_path: Pa
         assert result.error is None
         assert bool(server.by_role("agent")) is verified
     assert bool(book.skills()) is verified
+
+
+TREE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+    },
+}
+TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "said"),
+    [
+        (TOTAL, '{"total": 3}', ""),
+        (TOTAL, '{"total": "3"}', "total: '3' is not of type 'integer'"),
+        (TOTAL, "{}", "'total' is a required property"),
+        (TOTAL, 'Here: {"total": 3}', "it is not JSON: Expecting value"),
+        (TOTAL, '{"total": NaN}', "it is not JSON: JSON has no NaN"),
+        (TOTAL, "[" * 100_000, "it is not JSON: "),
+        (TREE, '{"below": [{"below": []}]}', ""),
+        (TREE, '{"below": [{"below": [3]}]}', "below.0.below.0: 3 is not of type 'object'"),
+        (TREE, '{"below": [' * 300 + "]}" * 300, "it is nested too deeply"),
+        ({"if": {"type": "string"}, "then": {"minLength": 2}}, '"a"', "'a' is too short"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "const": 1}, "1.0", ""),
+    ],
+)
+def test_an_answer_is_checked_against_a_json_schema(schema: dict[str, Any], text: str, said: str) -> None:
+    result = HeuristicEnvironment([json(schema)]).evaluate(Sample("?"), answer(text))
+    assert result.metrics["json"] == float(not said)
+    assert said in result.feedback and ("is not the JSON that is expected" in result.feedback) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "int"}, "the JSON schema is not valid at type: 'int' is not valid"),
+        ({"properties": {"a": {"minLength": -1}}}, "not valid at properties/a/minLength: -1 is less than the minimum"),
+    ],
+)
+def test_a_json_schema_that_is_not_valid_is_rejected_at_once(schema: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        json(schema)
+
+
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/schema.json", "#/$defs/missing"])
+def test_a_reference_to_another_schema_is_not_fetched(reference: str) -> None:
+    environment = HeuristicEnvironment([json({"$ref": reference})])
+    with pytest.raises(ValueError, match="which it does not contain"):
+        environment.evaluate(Sample("?"), answer("1"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ace import ACELiteLLM
+from ace import ACELiteLLM, LiteLLMClient
 from ace.outputs import AgentOutput, ReflectorOutput
-from ace.rr import RRConfig, RRStep
+from ace.rr import SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT, RRConfig, RRStep
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
 from tests.support.reflection_script import LOOK, REFLECTION, TRACE, Explorer, Turn, is_turn, python, submit
@@ -105,3 +105,59 @@ def test_what_cannot_be_accepted_is_explained_to_the_model(turns: list[Turn], re
     assert len(server.requests) == len(turns)
     assert told in server.requests[refused_in].messages[-1]["content"]
     assert server.requests[refused_in].messages[-1]["content"].startswith(f"[Iteration {refused_in + 1}/20]")
+
+
+class SmallModel:
+    """The client of a scripted model that says that its model is small."""
+
+    is_small_model = True
+
+    def __init__(self, client: LiteLLMClient) -> None:
+        self.complete_messages = client.complete_messages
+
+
+SHORT = {"reasoning": "It mixed feet and metres.", "correct_approach": "Write units.", "key_insight": "Units matter."}
+
+
+def test_a_small_model_is_told_how_to_submit_after_it_has_looked() -> None:
+    looks = [
+        python("print(trace.summary())"),
+        python("print(trace[1].preview(99))"),
+        python("print(trace.summary())"),
+        submit(SHORT),
+    ]
+    with ScriptedServer(Explorer(looks)) as server:
+        reflection = reflect(RRStep(SmallModel(client_for(server))))
+    assert reflection.key_insight == "Units matter." and reflection.extracted_learnings == []
+    first, second, third, fourth = (request.messages[-1]["content"] for request in server.requests)
+    # Otherwise it would submit at once what it reads here.
+    assert "FINAL" not in first and "feet" not in first and "ask_llm" not in first
+    assert "How tall is the tower in metres?" in first and "it is 30 m" in first
+    assert "3 steps (1 call, 1 result, 1 thought)" in first and "print(trace.summary())" in first
+    assert len(first) < 1200
+    for reply in (second, third):
+        assert "Otherwise submit what the output shows, in this form:\n\n```python\nFINAL(" in reply
+        assert "extracted_learnings" not in reply
+    assert "You have sent this code before." in fourth and "FINAL(" in fourth
+
+
+def test_a_model_that_repeats_itself_or_has_one_turn_left_is_told_how_to_submit() -> None:
+    turns = [LOOK, python("print(len(trace))"), LOOK, python("print(trace[0].place)"), submit()]
+    with ScriptedServer(Explorer(turns)) as server:
+        reflect(RRStep(client_for(server), RRConfig(max_iterations=5)))
+    replies = [request.messages[-1]["content"] for request in server.requests[1:]]
+    assert ["FINAL(" in reply for reply in replies] == [False, False, True, True]
+    assert "You have sent this code before. Look at something else, or submit" in replies[2]
+    assert "Submit what you have found out, in this form:" in replies[3]
+    assert "extracted_learnings" in replies[3]
+
+
+def test_the_prompt_of_a_small_model_can_be_replaced_and_is_not_used_for_a_batch() -> None:
+    with ScriptedServer(Explorer([python("print(item_ids)"), submit()])) as server:
+        small = SmallModel(client_for(server))
+        step = RRStep(small)
+        assert step.prompt_template == SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT
+        assert RRStep(small, prompt_template="Look. {overview}").prompt_template == "Look. {overview}"
+        reflect(step, {"items": {"a": TRACE}})
+    first = server.requests[0].messages[-1]["content"]
+    assert "batch_items" in first and "FINAL(" in first

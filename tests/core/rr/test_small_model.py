@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from ace.outputs import AgentOutput
+from ace.protocols.llm import LLMResponse
 from ace.providers.local import LocalLLMClient
 from ace.rr import ReflectionLimitError, RRConfig, RRStep
 from ace.skillbook import Skillbook
@@ -20,9 +22,11 @@ def step(kind: str, name: str, content: str, place: int, *, is_error: bool = Fal
     return {"kind": kind, "name": name, "content": content, "is_error": is_error, "place": str(place)}
 
 
-TRACES: list[tuple[str, dict[str, Any]]] = [
+# Only the steps have the first text. The second one belongs into the correct approach.
+TRACES: list[tuple[str, str, dict[str, Any]]] = [
     (
-        "TZ",
+        "local time",
+        "UTC",
         {
             "question": "Run the tests of the project.",
             "answer": "The tests fail.",
@@ -36,8 +40,9 @@ TRACES: list[tuple[str, dict[str, Any]]] = [
             ],
         },
     ),
-    ("feet", dict(TRACE)),
+    ("feet", "feet", dict(TRACE)),
     (
+        "quota",
         "quota",
         {
             "question": "Upload the archive.",
@@ -52,22 +57,42 @@ TRACES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+class Recording:
+    """Passes conversations on, and keeps them."""
+
+    is_small_model = True
+
+    def __init__(self, client: LocalLLMClient) -> None:
+        self.client = client
+        self.conversations: list[Sequence[Mapping[str, Any]]] = []
+
+    def complete_messages(self, messages: Sequence[Mapping[str, Any]], **settings: Any) -> LLMResponse:
+        self.conversations.append(messages)
+        return self.client.complete_messages(messages, **settings)
+
+
 @pytest.mark.thorough
-def test_a_small_model_submits_a_usable_reflection_on_one_of_three_traces() -> None:
+def test_a_small_model_explores_three_traces_and_submits_a_usable_reflection_on_one() -> None:
     client = LocalLLMClient(needed_model("qwen2.5-coder-1.5b"))
-    reflector = RRStep(client, RRConfig(max_iterations=2))
+    assert client.is_small_model
     outcomes = []
-    for decisive, trace in TRACES:
+    for decisive, approach, trace in TRACES:
+        recording = Recording(client)
         output = AgentOutput(reasoning="", final_answer=trace["answer"])
         try:
-            reflection = reflector.reflect(
+            reflection = RRStep(recording, RRConfig(max_iterations=4)).reflect(
                 trace["question"], output, Skillbook(), feedback=trace["feedback"], trace=trace
             )
         except ReflectionLimitError as error:
             outcomes.append(str(error))
             continue
+        told = reflection.raw["rr_trace"]
         text = reflection.model_dump_json(exclude={"raw"})
-        outcomes.append(text)
-        if reflection.key_insight and reflection.correct_approach and decisive in text:
+        outcomes.append(f"{text}\n{told}")
+        # The first prompt does not have what decides, so the model found it in what its code printed.
+        assert decisive not in str(recording.conversations[0])
+        has_seen = any(decisive in turn["stdout"] for turn in told["iterations"][:-1])
+        has_submitted = not told["timed_out"] and told["iterations"][-1]["terminated"]
+        if has_seen and has_submitted and decisive in text and approach in reflection.correct_approach:
             return
     pytest.fail("\n".join(outcomes))

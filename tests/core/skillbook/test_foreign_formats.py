@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ace.skill import InsightSource
 from ace.skillbook import Skillbook, SkillbookError, SkillbookFileError
 from tests.core.skillbook.clocks import ticking
 
@@ -165,6 +166,67 @@ def test_markdown_bullets_are_read_and_our_own_markdown_comes_back() -> None:
     book.tag_skill("style-00002", "helpful", 3)
     again = Skillbook.from_text(book.as_markdown(), clock=ticking())
     assert again.as_markdown() == book.as_markdown()
+
+
+BULLETS = """# Playbook
+
+## TypeScript Patterns
+[Bullet #ts-001, helpful:12, harmful:0, Aggregated from 3 instances] Use .js in imports.
+- [Bullet #ts-002, helpful:0, harmful:4] Cast to any.
+
+## Build & Test Patterns
+[Bullet #42,helpful: 1,harmful: 0] Run npm ci first.
+"""
+
+
+def test_bullet_lines_are_read_and_written_with_their_counters_and_instances() -> None:
+    book = Skillbook.from_text(BULLETS, clock=ticking())
+    found = [(skill.id, skill.section, skill.helpful, skill.harmful, len(skill.sources)) for skill in book]
+    assert found == [
+        ("ts-001", "TypeScript Patterns", 12, 0, 3),
+        ("ts-002", "TypeScript Patterns", 0, 4, 0),
+        ("42", "Build & Test Patterns", 1, 0, 0),
+    ]
+    written = book.as_bullets()
+    assert written.splitlines()[:2] == BULLETS.splitlines()[2:4]
+    again = Skillbook.from_text(written, clock=ticking())
+    assert again.as_bullets() == written
+    assert again.dumps() == book.dumps()
+
+
+def test_the_number_of_instances_is_that_of_the_sources_of_a_merged_skill() -> None:
+    book = Skillbook()
+    first, second = (
+        book.add_skill("a", f"Rule {trace}.", insight_source=InsightSource(trace), metadata={"helpful": 2})
+        for trace in ("bd-1/t1", "bd-2/t2")
+    )
+    assert "Aggregated" not in book.as_bullets()
+    book.merge_skills(first.id, [second.id])
+    assert (
+        book.as_bullets()
+        == f"## a\n[Bullet #{first.id}, helpful:4, harmful:0, Aggregated from 2 instances] Rule bd-1/t1.\n"
+    )
+
+
+def test_a_huge_number_of_instances_does_not_fill_the_memory() -> None:
+    line = "[Bullet #a-1, helpful:1, harmful:0, Aggregated from 1000000000 instances] Text."
+    assert len(Skillbook.from_text(line).get_skill("a-1").sources) == 1000  # type: ignore[union-attr]  # it is there
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Bullet #a-1, helpful:1] no second counter",
+        "[Bullet #a-1, helpful:x, harmful:0] no number",
+        "[Bullet a-1, helpful:1, harmful:0] no number sign",
+        "[Bullet #a-1, helpful:1, harmful:0]",
+    ],
+)
+def test_a_line_that_is_almost_a_bullet_line_is_not_a_skill(line: str) -> None:
+    with pytest.raises(
+        SkillbookFileError, match=r"no skills found in this text: .*\[Bullet #id, helpful:0, harmful:0\]"
+    ):
+        Skillbook.from_text(line)
 
 
 @pytest.mark.parametrize("name", ["book.md", "book.txt"])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.support.command_line import ace
 
@@ -71,6 +72,25 @@ def test_a_playbook_text_read_again_has_every_skill(entries: list[tuple[str, str
         book.add_skill(section, content, metadata={"helpful": helpful})
     again = Skillbook.from_text(book.as_playbook()) if entries else Skillbook()
     assert sorted((skill.id, skill.helpful) for skill in again) == sorted((skill.id, skill.helpful) for skill in book)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 9**15), st.integers(1, 4)), max_size=6, unique_by=lambda e: e[1]))
+def test_bullet_lines_read_again_have_every_skill(entries: list[tuple[str, str, int, int]]) -> None:
+    book = Skillbook()
+    for section, content, helpful, sources in entries:
+        skill = book.add_skill(section, content, metadata={"helpful": helpful, "harmful": helpful // 2})
+        for number in range(sources):
+            book.update_skill(skill.id, insight_source=InsightSource(f"t{number}"))
+    again = Skillbook.from_text(book.as_bullets()) if entries else Skillbook()
+    assert counters(again) == counters(book)
+    if entries:
+        assert counters(Skillbook.from_text(again.as_bullets())) == counters(book)
+
+
+def counters(book: Skillbook) -> list[tuple[str, int, int, int]]:
+    """Of one source, the text does not say that it is there."""
+    found = ((skill.id, skill.helpful, skill.harmful, len(skill.sources)) for skill in book)
+    return sorted((id, helpful, harmful, count if count > 1 else 0) for id, helpful, harmful, count in found)
 
 
 def test_a_store_that_has_such_ids_already_is_shown_and_exported(tmp_path: Path) -> None:

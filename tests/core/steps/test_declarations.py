@@ -153,10 +153,13 @@ def test_operations_are_told_where_they_come_from() -> None:
     assert ctx.skill_manager_output.reasoning == "why"
 
 
-def test_apply_only_writes() -> None:
+def test_apply_only_writes_and_adds_its_report() -> None:
     book = Skillbook()
     ctx = ACEStepContext(skill_manager_output=UpdateBatch("", [UpdateOperation("ADD", section="s", content="c")]))
-    assert ApplyStep(book)(ctx) is ctx
+    applied = ApplyStep(book)(ctx)
+    [done] = applied.metadata["update_report"].applied
+    assert done.skill_id == book.skills()[0].id
+    assert applied.replace(metadata={}) == ctx
     assert book.skills()[0].sources == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -313,6 +314,23 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     assert page.locator("#progress").get_attribute("hx-trigger") is None
 
 
+def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
+    world.ask_for_review("Who pays?", "Anna", comment="wrong")
+    batch = world.add(tables.batch, book="default", state="failed", samples=1, failed=1, problem="the model is down")
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.feedback).values(state="failed", batch=batch))
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/runs/{batch}")
+    assert "the model is down" in page.locator("main").inner_text()
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_url("**/runs")
+    [row] = world.rows(tables.feedback)
+    assert row.state == "batched"
+    assert [row.state for row in world.rows(tables.batch)] == ["queued"]
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "batch.retry")] == [batch]
+
+
 def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new_page: NewPage) -> None:
     releases = [world.release(11, publish=True), world.release(30)]
     page = new_page()
@@ -422,6 +440,13 @@ def test_a_template_escapes_everything_and_has_nothing_inline(template: Path) ->
     text = template.read_text(encoding="utf-8")
     assert re.findall(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=|javascript:|hx-on|hx-vals", text) == []
     assert all("src=" in each for each in re.findall(r"<script[^>]*>", text))
+
+
+def test_htmx_is_the_file_that_the_reference_names() -> None:
+    static = Path(ace_server.pages.__file__).parent / "static"
+    digest = hashlib.sha256((static / "htmx-4.0.1.min.js").read_bytes()).hexdigest()
+    assert digest == "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
+    assert "Zero-Clause BSD" in (static / "htmx-LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_only_the_charts_of_the_core_are_markup() -> None:

@@ -10,6 +10,7 @@ from cyclopts import (
     CoercionError,
     CycloptsError,
     MissingArgumentError,
+    Parameter,
     Token,
     UnknownCommandError,
     UnknownOptionError,
@@ -56,6 +57,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
         suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened
+        default_parameter=Parameter(show_default=_shown_default),
     )
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
@@ -65,6 +67,11 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     elif arguments[1:2] in ([], ["--help"], ["-h"]):
         _import_commands(app[arguments[0]])
     return app
+
+
+def _shown_default(value: object) -> object:
+    """Return a default as the help shows it; None for one that only says that the option is not given."""
+    return None if value is False or value in ("", (), []) else value
 
 
 def _options_of_plugins(arguments: Sequence[str]) -> str:

@@ -73,6 +73,28 @@ class CommandContext:
                 )
         return load_settings(options)
 
+    def own_setting(self, name: str) -> str | None:
+        """Return a text from the table of the plugin in a settings file: user file < project file < environment.
+
+        Args:
+            name: The name of the setting, such as `test` for the line `test = "pytest -q"` below `[acme]`. Its
+                variable is `ACE_ACME_TEST`. A project file may set it; before such a value is run or sent, show it.
+
+        Returns:
+            The value; None if it is not set.
+
+        Raises:
+            UsageError: A file cannot be read, or the value is not a text.
+
+        Example:
+            >>> CommandContext("acme").own_setting("test") is None
+            True
+        """
+        from ace.cli.settings import plugin_setting
+
+        found = plugin_setting(self.name.replace("-", "_"), name)
+        return None if found is None else found.value
+
     @contextmanager
     def model(self, settings: Settings, *, assume_yes: bool = False) -> Iterator[LLMClientLike]:
         """Open the client of the model that the settings name, else of the default model on this machine.

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "PluginSetting",
     "SettingField",
     "SettingTable",
     "SettingValue",
     "Settings",
     "clock_from_environment",
     "load_settings",
+    "plugin_setting",
     "project_file",
     "setting_tables",
     "shown_setting",
@@ -91,6 +93,8 @@ class SettingField:
     """The texts that a value may be; none if it may be any."""
     words: Callable[[], Sequence[str]] | None = None
     """Returns what a value is made of, with commas between them; a settings file may also have a list."""
+    is_list: bool = False
+    """Whether a value is made of any texts, with commas between them; a settings file may also have a list."""
 
     @property
     def variable(self) -> str:
@@ -106,8 +110,8 @@ class SettingField:
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
-        if self.words is not None:
-            return self._checked_words(value, self.words())
+        if self.words is not None or self.is_list:
+            return self._checked_words(value, None if self.words is None else self.words())
         if self.choices and isinstance(value, str) and value.strip() not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
         if self.kind is str and isinstance(value, str):
@@ -127,13 +131,13 @@ class SettingField:
         shown = "" if self.is_secret else f", got {_short(value)}"
         raise ValueError(f"must be {self._wanted}{shown}")
 
-    def _checked_words(self, value: object, known: Sequence[str]) -> str | None:
+    def _checked_words(self, value: object, known: Sequence[str] | None) -> str | None:
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
             raise ValueError(f"must be a list of words, got {_short(value)}")
         found = [word.strip() for word in given if word.strip()]
         for word in found:
-            if word not in known:
+            if known is not None and word not in known:
                 raise ValueError(f"knows {', '.join(known)}, not {_short(word)}")
         return ",".join(found) or None
 
@@ -282,7 +286,21 @@ FIELDS: Final[Sequence[SettingField]] = (
         help="A folder of prompt templates: agent.md, reflector.md, skill_manager.md.",
         can_be_unset=True,
     ),
-    SettingField(name="logs", kind=str, help="The folder of the trace log.", default="logs"),
+    SettingField(
+        name="sections",
+        kind=str,
+        help="The sections that new skills may be in; others are moved to the nearest of them.",
+        is_list=True,
+    ),
+    SettingField(
+        name="logs", kind=str, help="The folder of the trace log, the insights and the artifacts.", default="logs"
+    ),
+    SettingField(
+        name="block",
+        kind=str,
+        help="A text file in which a managed block contains the skills, such as AGENTS.md.",
+        can_be_unset=True,
+    ),
     SettingField(
         name="max_input_mb",
         kind=float,
@@ -296,6 +314,7 @@ FIELDS: Final[Sequence[SettingField]] = (
 
 _NOT_OF_RUNS: Final = frozenset(
     {"model", "api_base", "api_key", "skillbook", "max_tokens", "temperature", "timeout", "max_input_mb", "logs"}
+    | {"block"}
 )
 """The settings that the table `learning` of a file does not take."""
 
@@ -319,13 +338,14 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     known = {field.name: field for field in FIELDS}
     of_runs = {field.name: field for field in FIELDS if field.name not in _NOT_OF_RUNS}
     values: dict[str, _FileValue] = {}
-    for name, value, line, table in entries_in(path):
-        accepted = known if table is None else of_runs
+    for name, value, line, table, table_line in entries_in(path):
+        if table and table != LEARNING_TABLE:
+            _check_is_of_plugin(path, table_line, table, known)
+            continue
+        accepted = of_runs if table else known
         shown = name[:LONGEST_NAME]
         if name not in accepted:
-            if isinstance(value, Mapping) and _is_plugin(name):
-                continue
-            where = "" if table is None else f" in [{LEARNING_TABLE}]"
+            where = f" in [{LEARNING_TABLE}]" if table else ""
             raise UsageError(f"{path}, line {line}: no such setting{where}: {shown!r}{_suggestion(shown, accepted)}")
         if name in values:
             raise UsageError(f"{path}, line {line}: the setting {name!r} is already in line {values[name].line}")
@@ -336,12 +356,18 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
     return values
 
 
-def _is_plugin(name: str) -> bool:
-    """Return whether a table belongs to a plugin, which checks it itself; it need not be installed here."""
-    from ace.plugins import list_plugins
-    from ace.plugins.discovery import RESERVED
+def _check_is_of_plugin(path: Path, line: int, table: str, known: Mapping[str, object]) -> None:
+    """Reject a table that cannot have the settings of a plugin. It need not be installed: a project is shared."""
+    from ace.arguments import closest_name  # only needed for a file with such a table
+    from ace.cli.command_table import built_in_names
 
-    return name in RESERVED or any(each.name == name for each in list_plugins())
+    shown = table[:LONGEST_NAME]
+    if table in known:
+        raise UsageError(f"{path}, line {line}: the setting {shown!r} must be a value, not a table")
+    if closest_name(table, [LEARNING_TABLE]) is not None or table in built_in_names():
+        raise UsageError(
+            f"{path}, line {line}: no such setting: {shown!r}; the settings of a run are in [{LEARNING_TABLE}]"
+        )
 
 
 class SettingTable(NamedTuple):
@@ -349,6 +375,8 @@ class SettingTable(NamedTuple):
 
     path: Path
     values: Mapping[str, object]
+    lines: Mapping[str, int]
+    """The line of each value."""
     is_project: bool
     """Whether the file is that of a project, which may come from a stranger."""
 
@@ -376,11 +404,12 @@ def setting_tables(
     variables = os.environ if environ is None else environ
     user, project = user_file(variables), project_file(Path.cwd() if folder is None else folder)
     files = [(user, False)] * user.is_file() + ([] if project is None else [(project, True)])
-    found = [
-        SettingTable(path, {each.name: each.value for each in entries_in(path, name) if each.table == name}, is_project)
-        for path, is_project in files
-    ]
-    return [table for table in found if table.values]
+    tables = []
+    for path, is_project in files:
+        entries = [each for each in entries_in(path) if each.table == name]
+        values = {each.name: each.value for each in entries}
+        tables.append(SettingTable(path, values, {each.name: each.line for each in entries}, is_project))
+    return [table for table in tables if table.values]
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
@@ -472,8 +501,12 @@ class Settings:
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
     """What to record about the source of a skill: full, or ids for none of its text."""
+    sections: str | None
+    """The sections that new skills may be in, separated by commas; None for any."""
     logs: str
-    """The folder of the trace log."""
+    """The folder of the trace log, the insights and the artifacts."""
+    block: str | None
+    """The text file with a managed block of the skills; None for none."""
     reflections_per_call: int
     """How many reflections one request to the skill manager may be about."""
     origins: Mapping[str, str]
@@ -488,6 +521,21 @@ class Settings:
     def trace_log(self) -> Path:
         """The file of the trace log."""
         return Path(self.logs) / "execution_traces.jsonl"
+
+    @property
+    def section_names(self) -> list[str]:
+        """The names in `sections`."""
+        return [] if self.sections is None else self.sections.split(",")
+
+    @property
+    def insights(self) -> Path:
+        """The file of the insights."""
+        return Path(self.logs) / "insights.jsonl"
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of the artifacts."""
+        return Path(self.logs) / "artifacts"
 
     @property
     def allowed(self) -> list[GuardedKind]:
@@ -536,6 +584,46 @@ def load_settings(
     return Settings(**found)
 
 
+class PluginSetting(NamedTuple):
+    """A setting of a plugin."""
+
+    value: str
+    """Its value."""
+    origin: str
+    """Where it comes from."""
+
+
+def plugin_setting(
+    plugin: str, name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> PluginSetting | None:
+    """Return a text from the table of a plugin: user file < project file < environment; None where it is not set.
+
+    Args:
+        plugin: The name of the plugin, which is that of the table.
+        name: The name of the setting. Its variable is `ACE_PLUGIN_NAME` in capitals.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read, or the value is not a text.
+
+    Example:
+        >>> plugin_setting("beads", "test", environ={"ACE_BEADS_TEST": "pytest -q"})
+        PluginSetting(value='pytest -q', origin='variable ACE_BEADS_TEST')
+    """
+    variables = os.environ if environ is None else environ
+    variable = f"ACE_{plugin}_{name}".upper()
+    if variables.get(variable, "").strip():
+        return PluginSetting(variables[variable], f"variable {variable}")
+    for table in reversed(setting_tables(plugin, environ=variables, folder=folder)):
+        if name in table.values:
+            value, origin = table.values[name], f"{table.path}, line {table.lines[name]}"
+            if not isinstance(value, str) or not value.strip():
+                raise UsageError(f"{origin}: the setting {name!r} in [{plugin}] must be a text, got {_short(value)}")
+            return PluginSetting(value, origin)
+    return None
+
+
 def shown_setting(field: SettingField, settings: Settings) -> SettingValue:
     """Return the value of a setting as it may be shown: without keys, and without passwords in locations.
 
@@ -560,7 +648,7 @@ def _take_file(
     for name, (value, line) in entries.items():
         values[name] = value
         if (
-            name in ("skillbook", "checkpoint_dir", "logs", "prompts")
+            name in ("skillbook", "checkpoint_dir", "logs", "block", "prompts")
             and isinstance(value, str)
             and not has_scheme(value)
         ):
@@ -579,6 +667,7 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
         "provenance": _problem_with_provenance,
         "checkpoint_dir": partial(_problem_with_folder, "checkpoint_dir", path.parent),
         "logs": partial(_problem_with_folder, "logs", path.parent),
+        "block": partial(_problem_with_folder, "block", path.parent, what="file"),
         "prompts": partial(_problem_with_prompts, path.parent),
     }
     for name, problem_with in refusals.items():
@@ -616,10 +705,10 @@ def _problem_with_skillbook(location: str) -> str | None:
     return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
 
 
-def _problem_with_folder(name: str, project: Path, folder: str) -> str | None:
+def _problem_with_folder(name: str, project: Path, folder: str, what: str = "folder") -> str | None:
     if (project / folder).resolve().is_relative_to(project.resolve()):
         return None
-    return f"{name!r} in the file of a project must be a folder inside the project, since files are written there"
+    return f"{name!r} in the file of a project must be a {what} inside the project, since files are written there"
 
 
 def _problem_with_prompts(project: Path, folder: str) -> str | None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["LEARNING_TABLE", "LONGEST_NAME", "FileEntry", "entries_in"]
 
 LEARNING_TABLE: Final = "learning"
-"""The table that may hold the settings of a run."""
+"""The table that may hold the settings of a run. Any other table has the settings of the plugin of its name."""
+
 _LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 60
 """How much of a name is shown in an error, in characters."""
@@ -28,16 +29,17 @@ class FileEntry(NamedTuple):
     name: str
     value: object
     line: int
-    table: str | None
-    """The table that it is in."""
+    table: str
+    """The name of the table that it is in; empty at the top."""
+    table_line: int
+    """The line at which the table begins; that of the entry at the top."""
 
 
-def entries_in(path: Path, table: str = LEARNING_TABLE) -> Iterator[FileEntry]:
-    """Yield the entries of a file, those of one table with the others.
+def entries_in(path: Path) -> Iterator[FileEntry]:
+    """Yield the entries of a file, those in its tables with the others.
 
     Args:
         path: A file that ends in `.yaml` or `.yml`, or else one in TOML.
-        table: The name of the table. Any other table is one entry.
 
     Raises:
         UsageError: It is too large, or is not in this format. The message names the file and, if possible, the line.
@@ -46,7 +48,7 @@ def entries_in(path: Path, table: str = LEARNING_TABLE) -> Iterator[FileEntry]:
     text = _text_of(path)
     try:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
-        yield from _yaml_entries(path, text, table) if is_yaml else _toml_entries(path, text, table)
+        yield from _yaml_entries(path, text) if is_yaml else _toml_entries(path, text)
     except RecursionError as error:
         raise UsageError(f"{path}: the settings file is nested too deeply; it takes lines of name = value") from error
 
@@ -62,7 +64,7 @@ def _text_of(path: Path) -> str:
         raise UsageError(f"{path}: the settings file is not UTF-8 (byte {error.start})") from error
 
 
-def _toml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
+def _toml_entries(path: Path, text: str) -> Iterator[FileEntry]:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -71,11 +73,11 @@ def _toml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
         raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
     for name, value in found.items():
         line = _line_of(name, text)
-        if name == table and isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             for inner, inner_value in value.items():
-                yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), table)
+                yield FileEntry(inner, inner_value, _line_of(inner, text, after=line), name, line)
         else:
-            yield FileEntry(name, value, line, None)
+            yield FileEntry(name, value, line, "", line)
 
 
 def _line_of(name: str, text: str, *, after: int = 1) -> int:
@@ -86,7 +88,7 @@ def _line_of(name: str, text: str, *, after: int = 1) -> int:
     return next((number for number, line in lines if number >= after and begins.match(line)), after)
 
 
-def _yaml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
+def _yaml_entries(path: Path, text: str) -> Iterator[FileEntry]:
     import yaml  # slow to import, and hardly any command reads such a file
 
     try:
@@ -94,11 +96,11 @@ def _yaml_entries(path: Path, text: str, table: str) -> Iterator[FileEntry]:
         if root is None:
             return
         for name, node, line in _pairs(path, root):
-            if name == table and isinstance(node, yaml.MappingNode):
+            if isinstance(node, yaml.MappingNode):
                 for inner, inner_node, inner_line in _pairs(path, node):
-                    yield FileEntry(inner, _yaml_value(path, inner, inner_node), inner_line, table)
+                    yield FileEntry(inner, _yaml_value(path, inner, inner_node), inner_line, name, line)
             else:
-                yield FileEntry(name, _yaml_value(path, name, node), line, None)
+                yield FileEntry(name, _yaml_value(path, name, node), line, "", line)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
         raise UsageError(f"{path}, line {line}: the settings file is not YAML: {error.problem}") from error

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluation import Evaluation, JudgedAnswer, UnfinishedEvaluationError
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
+    from ace.evaluation.gates import AllGates, CaseGate
     from ace.evaluation.report import (
         EvaluationReport,
         html_page,
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 
 __all__ = [
+    "AllGates",
     "AnswerFile",
     "Budget",
+    "CaseGate",
     "CaseTest",
     "Comparison",
     "CounterGate",
@@ -97,8 +100,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "AllGates": "gates",
         "AnswerFile": "evaluator",
         "Budget": "evaluator",
+        "CaseGate": "gates",
         "CaseTest": "skill_test_report",
         "Comparison": "comparison",
         "CounterGate": "counters",

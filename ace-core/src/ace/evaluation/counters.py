@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_arguments
+from ace.context import SelectedSkills, SkillbookView
 from ace.protocols.gate import GateVerdict
 from ace.skill import TAGS
+from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
     from ace.protocols.roles import SkillbookReader
@@ -124,12 +126,22 @@ class CounterGate:
         """
         if not any(operation.type != "TAG" for operation in batch.operations):
             return GateVerdict(False, "nothing to do")
-        metrics = counter_metrics(skillbook)
+        metrics = _sums(skillbook)
         tags = [operation for operation in batch.operations if operation.type == "TAG"]
         before, _ = _after(metrics, skillbook, tags)
         after, is_refined = _after(metrics, skillbook, batch.operations)
         accepted, reason = _compared(before, after, is_refined=is_refined)
         return GateVerdict(accepted, reason, before.figures(), after.figures())
+
+
+def _sums(skillbook: SkillbookReader) -> CounterMetrics:
+    """Return the metrics without the sections; a skillbook keeps them as sums, so its skills are not looked at."""
+    if not isinstance(skillbook, Skillbook | SkillbookView) or isinstance(skillbook, SelectedSkills):
+        return counter_metrics(skillbook)
+    stats = skillbook.stats()
+    tags = stats["tags"]
+    assert isinstance(tags, dict)
+    return CounterMetrics(len(skillbook), skillbook.judged_count(), tags["helpful"], tags["harmful"])
 
 
 def _compared(before: CounterMetrics, after: CounterMetrics, *, is_refined: bool) -> tuple[bool, str]:

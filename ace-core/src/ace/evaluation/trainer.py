@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast, final
+from typing import TYPE_CHECKING, Any, Unpack, cast, final
 
 from ace.arguments import checked_arguments, checked_class, renamed
 from ace.context import ACEStepContext
@@ -14,7 +14,7 @@ from ace.evaluation.splits import check_disjoint
 from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.protocols.observers import observing
-from ace.runners import ACE, LearningOptions, LearningSettings, RunOptions
+from ace.runners import ACE, ACERunner, LearningOptions, LearningSettings, RunOptions
 from ace.runners.run_record import recorded_runs
 from ace.runners.settings import recomposed
 from ace.skillbook import Skillbook
@@ -75,19 +75,19 @@ class ValidateStep:
 
 
 def run_validated(
-    runner: ACE,
+    runner: ACERunner,
     schedule: ValidationSchedule,
-    samples: Sequence[ACESample],
+    samples: Sequence[Any],
     epochs: int = 1,
     **options: Unpack[RunOptions],
 ) -> list[SampleResult[ACEStepContext]]:
     """Validate the book as it is, run, and validate in between and at the end.
 
     Args:
-        runner: Learns; for this run it gets one more step, which validates.
+        runner: Learns, from samples or from recorded traces; for this run it gets one more step, which validates.
         schedule: The validations. An interrupted schedule is resumed.
-        samples: The samples to learn from.
-        epochs: The number of passes over the samples.
+        samples: The inputs of the runner to learn from.
+        epochs: The number of passes over them.
         **options: The options of the runner's `run`. The `cancel_token` stops the run; afterwards its reason says what
             stopped it, including `early_stopping` and `max_cost`. `max_cost` includes the validations.
 

@@ -15,7 +15,6 @@ Invariants:
 from __future__ import annotations
 
 import contextvars
-import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -57,11 +56,10 @@ class Lane:
         self.name = name
         self.key = key
         self._limiter = Limiter(limit=1)
-        self._count = itertools.count()
 
     def submit(self, work: AnyWork) -> None:
         """Do `work` after everything that was submitted before. It must not raise."""
-        self._limiter.submit(work, index=next(self._count))
+        self._limiter.submit(work)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +154,8 @@ class Turns:
                 if index == self._next:
                     self._next += 1
                 self._lane.submit(work)
-                self._advance()
+                if self._arrived:
+                    self._advance()
         for arrived in self._watchers:
             arrived()
 

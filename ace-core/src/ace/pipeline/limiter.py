@@ -221,7 +221,10 @@ class Limiter:
                 self._taken += 1
                 return True
             self._turns.append(run)
-            heappush(self._waiting.setdefault(run, []), (index, next(self._came), waiting))
+            queue = self._waiting.get(run)
+            if queue is None:
+                queue = self._waiting[run] = []
+            heappush(queue, (index, next(self._came), waiting))
             return False
 
     def _pass_on(self) -> AnyWork | Waiter | None:
@@ -229,8 +232,9 @@ class Limiter:
         with self._lock:
             while self._turns:
                 run = self._turns.popleft()
-                _, _, waiting = heappop(self._waiting[run])
-                if not self._waiting[run]:
+                queue = self._waiting[run]
+                _, _, waiting = heappop(queue)
+                if not queue:
                     del self._waiting[run]
                 if not isinstance(waiting, Waiter):
                     return waiting

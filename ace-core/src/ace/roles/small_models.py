@@ -66,7 +66,7 @@ def agent_for(client: AnyLLMClient, prompt_template: str | None = None) -> Agent
     Raises:
         ValueError: The role cannot use the template.
     """
-    role = SmallModelAgent if _is_small(client) else Agent
+    role = SmallModelAgent if is_small(client) else Agent
     return role(client) if prompt_template is None else role(client, prompt_template)
 
 
@@ -81,7 +81,7 @@ def reflector_for(client: AnyLLMClient, prompt_template: str | None = None) -> R
     Raises:
         ValueError: The role cannot use the template.
     """
-    role = SmallModelReflector if _is_small(client) else Reflector
+    role = SmallModelReflector if is_small(client) else Reflector
     return role(client) if prompt_template is None else role(client, prompt_template)
 
 
@@ -96,11 +96,16 @@ def skill_manager_for(client: AnyLLMClient, prompt_template: str | None = None) 
     Raises:
         ValueError: The role cannot use the template.
     """
-    role = SmallModelSkillManager if _is_small(client) else SkillManager
+    role = SmallModelSkillManager if is_small(client) else SkillManager
     return role(client) if prompt_template is None else role(client, prompt_template)
 
 
-def _is_small(client: AnyLLMClient) -> bool:
+def is_small(client: object) -> bool:
+    """Return whether the model of a client has only one or two billion parameters.
+
+    Args:
+        client: The client of the model; its attribute `is_small_model`, if any, says so.
+    """
     return getattr(client, "is_small_model", False) is True
 
 

@@ -8,7 +8,7 @@ from ace.lazy_exports import lazy_exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ace.rr.config import ReflectionLimitError, RRConfig
-    from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT
+    from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT
     from ace.rr.reflector import RRStep
     from ace.rr.sandbox import ExecutionResult, SandboxError, SandboxLimits, TraceSandbox
     from ace.rr.steps import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECURSIVE_REFLECTOR_PROMPT",
+    "SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT",
     "CallBudget",
     "CheckResultStep",
     "ContextStep",
@@ -53,6 +54,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "RECURSIVE_REFLECTOR_PROMPT": "prompt",
+        "SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT": "prompt",
         "CallBudget": "sub_agent",
         "CheckResultStep": "steps",
         "ContextStep": "trace_context",

@@ -10,10 +10,18 @@ from typing import Any, Final
 
 from ace.outputs import ReflectorOutput
 from ace.roles.prompts import Fence, PromptTemplate
+from ace.roles.small_models import is_small
 from ace.rr.config import RRConfig
 from ace.rr.conversation import cut_middle
 
-__all__ = ["RECURSIVE_REFLECTOR_PROMPT", "checked_template", "first_prompt", "prompt_text"]
+__all__ = [
+    "RECURSIVE_REFLECTOR_PROMPT",
+    "SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT",
+    "checked_template",
+    "final_example",
+    "first_prompt",
+    "prompt_text",
+]
 
 
 def prompt_text(name: str) -> str:
@@ -29,6 +37,9 @@ RECURSIVE_REFLECTOR_PROMPT: Final = prompt_text("recursive_reflector.md")
 """Placeholders: overview (required), question, answer, ground_truth, feedback, skillbook_excerpt, names, schema,
 limits."""
 
+SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT: Final = prompt_text("small_model.md")
+"""Like RECURSIVE_REFLECTOR_PROMPT, for models of one or two billion parameters."""
+
 _FIELDS = ("question", "answer", "ground_truth", "feedback", "skillbook_excerpt")
 _LONGEST_FIELD = 2000
 _LONGEST_PREVIEW = 200
@@ -36,9 +47,11 @@ _MOST_ITEMS = 20
 
 _NAMES = prompt_text("session_names.md")
 _EXAMPLE = prompt_text("session_example.md")
+_SMALL_MODEL_EXAMPLE = prompt_text("small_model_example.md")
 _BATCH_NAMES = prompt_text("batch_names.md")
 _BATCH_EXAMPLE = prompt_text("batch_example.md")
 _FINAL_EXAMPLE = prompt_text("final_example.md")
+_SHORT_FINAL_EXAMPLE = prompt_text("short_final_example.md")
 _ASK_LLM = prompt_text("sub_questions.md")
 _BATCH_TASK = prompt_text("batch_task.md")
 _LLM_QUERY = prompt_text("llm_query.md")
@@ -58,12 +71,22 @@ def checked_template(text: str) -> PromptTemplate:
     return PromptTemplate(text, role="RRStep", known=known, needed=("overview",))
 
 
+def final_example(llm: object) -> str:
+    """Return the form of the last answer.
+
+    Args:
+        llm: The client of the model; a small one (`is_small_model`) is only asked for the fields that are required.
+    """
+    return _SHORT_FINAL_EXAMPLE if is_small(llm) else _FINAL_EXAMPLE.rpartition("\n\n")[2]
+
+
 def first_prompt(
     template: PromptTemplate,
     trace: Mapping[str, Any],
     batch: Mapping[str, Mapping[str, Any]] | None,
     config: RRConfig,
     *,
+    llm: object = None,
     skillbook_excerpt: str = "",
 ) -> tuple[str, str]:
     """Return the system message, which may be empty, and the first message of the user.
@@ -73,17 +96,20 @@ def first_prompt(
         trace: The record, as it is in the session.
         batch: The records by their ids, in a reflection on several traces.
         config: The configuration.
+        llm: The client of the model. A small one is shown no steps: it would submit them at once instead of exploring.
         skillbook_excerpt: The skills that the agent cited, as text.
     """
     fields = {**trace, "skillbook_excerpt": skillbook_excerpt}
     shown = {name: cut_middle(str(fields.get(name) or ""), _LONGEST_FIELD) for name in _FIELDS}
-    overview = _overview(trace) if batch is None else _overview_of_batch(batch)
+    is_for_small = is_small(llm)
+    overview = _overview(trace, with_steps=not is_for_small) if batch is None else _overview_of_batch(batch)
     fence = Fence([*shown.values(), overview])
     values = {name: fence.around(text) if text else "" for name, text in shown.items()}
     task = "" if batch is None else _BATCH_TASK.replace("{count}", str(len(batch))) + "\n\n"
+    example = _BATCH_EXAMPLE if batch is not None else _SMALL_MODEL_EXAMPLE if is_for_small else _EXAMPLE
     values |= {
-        "overview": f"{task}{fence.around(overview)}\n\n{_EXAMPLE if batch is None else _BATCH_EXAMPLE}",
-        "names": _names(batch is not None, config),
+        "overview": f"{task}{fence.around(overview)}\n\n{example}",
+        "names": "" if is_for_small and batch is None else _names(batch is not None, config),
         "schema": json.dumps(ReflectorOutput.model_json_schema()),
         "limits": _limits(config),
     }
@@ -109,7 +135,7 @@ def _limits(config: RRConfig) -> str:
     )
 
 
-def _overview(trace: Mapping[str, Any]) -> str:
+def _overview(trace: Mapping[str, Any], *, with_steps: bool) -> str:
     steps: Sequence[Mapping[str, Any]] = trace.get("steps") or ()
     if not steps:
         return "The record has no steps."
@@ -118,6 +144,8 @@ def _overview(trace: Mapping[str, Any]) -> str:
     length = sum(len(str(step.get("content", ""))) for step in steps)
     failed = [step for step in steps if step.get("is_error")]
     lines = [f"{len(steps)} steps ({counted}), {length} characters, {len(failed)} failed steps."]
+    if not with_steps:
+        return lines[0]
     chosen = {"First step": steps[0], "Last step": steps[-1]}
     if failed:
         chosen["First failed step"] = failed[0]

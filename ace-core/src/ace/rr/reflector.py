@@ -17,10 +17,17 @@ from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import make_skillbook_excerpt
 from ace.roles.prompts import recent_reflections_section
+from ace.roles.small_models import is_small
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
-from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, checked_template, first_prompt, prompt_text
+from ace.rr.prompt import (
+    RECURSIVE_REFLECTOR_PROMPT,
+    SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT,
+    checked_template,
+    first_prompt,
+    prompt_text,
+)
 from ace.rr.steps import (
     CheckResultStep,
     ExtractCodeStep,
@@ -53,7 +60,8 @@ class RRStep(SubRunner[RRIterationContext]):
         llm: A client with `complete_messages`.
         config: The limits and settings; the defaults of `RRConfig` if it is None.
         prompt_template: The template of the first prompt. Its placeholders are overview (required), question, answer,
-            ground_truth, feedback, skillbook_excerpt, names, schema and limits.
+            ground_truth, feedback, skillbook_excerpt, names, schema and limits. By default RECURSIVE_REFLECTOR_PROMPT,
+            or a shorter one for the client of a small model (`is_small_model`).
         subagent_llm: The client for sub-questions; by default `llm`.
         allow: The classes of sensitive text that are not redacted; see `ace.redaction`.
 
@@ -73,7 +81,7 @@ class RRStep(SubRunner[RRIterationContext]):
         self,
         llm: Any,
         config: RRConfig | None = None,
-        prompt_template: str = RECURSIVE_REFLECTOR_PROMPT,
+        prompt_template: str | None = None,
         subagent_llm: Any = None,
         *,
         allow: Collection[str] = (),
@@ -89,7 +97,8 @@ class RRStep(SubRunner[RRIterationContext]):
         self.llm = llm
         self.subagent_llm = subagent_llm
         self.allow = frozenset(allow)
-        self._template = checked_template(prompt_template)
+        default = SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT if is_small(llm) else RECURSIVE_REFLECTOR_PROMPT
+        self._template = checked_template(default if prompt_template is None else prompt_template)
 
     @property
     def prompt_template(self) -> str:
@@ -261,7 +270,12 @@ class RRStep(SubRunner[RRIterationContext]):
     def _build_initial_context(self, **kwargs: Any) -> RRIterationContext:
         budget: CallBudget = kwargs["budget"]
         system, user = first_prompt(
-            self._template, kwargs["trace"], kwargs["batch"], self.config, skillbook_excerpt=kwargs["excerpt"]
+            self._template,
+            kwargs["trace"],
+            kwargs["batch"],
+            self.config,
+            llm=self.llm,
+            skillbook_excerpt=kwargs["excerpt"],
         )
         user = "\n\n".join(filter(None, (kwargs["recent"], user)))
         is_last = self._leaves_one_turn(budget)

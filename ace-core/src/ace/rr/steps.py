@@ -20,8 +20,10 @@ from ace.pipeline import StepContext
 from ace.protocols.llm import LLMResponse
 from ace.protocols.observers import ReflectionTurn, emit, is_observed
 from ace.redaction import Redactor
+from ace.roles.small_models import is_small
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Message, Turn, ask_model, cut_middle
+from ace.rr.prompt import final_example
 from ace.rr.sub_agent import CallBudget, SubAgentLLM
 
 __all__ = [
@@ -279,7 +281,10 @@ class CheckResultStep:
         if reflection is not None:
             reflection = _redacted_reflection(reflection, redactor)
         looked = ctx.exec_result is not None and not ctx.exec_result.error and bool(ctx.exec_result.stdout.strip())
-        text = problem if ctx.exec_result is None else _report(ctx.exec_result, problem, redactor, self.config)
+        advice = "" if problem else self._advice(ctx, redactor)
+        text = (
+            problem if ctx.exec_result is None else _report(ctx.exec_result, problem or advice, redactor, self.config)
+        )
         feedback = message_to_model(text, ctx.iteration + 1, self.config)
         done = ctx.replace(
             terminated=reflection is not None,
@@ -291,6 +296,21 @@ class CheckResultStep:
         )
         _tell(ctx)
         return done
+
+    def _advice(self, ctx: RRIterationContext, redactor: Redactor) -> str:
+        """Return how to submit, for a model that repeats itself or has one turn left; otherwise an empty text.
+
+        A small model is told after each look at the data: what it is told in the first prompt, it does at once.
+        """
+        if any(turn["code"] == redactor.redact(ctx.code) for turn in ctx.record):
+            advice = "You have sent this code before. Look at something else, or submit what you have found out"
+        elif ctx.iteration + 1 >= self.config.max_iterations:
+            advice = "Submit what you have found out"
+        elif is_small(self.llm):
+            advice = "Look at something else if you must. Otherwise submit what the output shows"
+        else:
+            return ""
+        return f"{advice}, in this form:\n\n{final_example(self.llm)}"
 
     def _submitted(self, ctx: RRIterationContext, result: ExecutionResultLike) -> tuple[ReflectorOutput | None, str]:
         """Return the submitted reflection, or why it is not accepted; an empty text if none was submitted."""

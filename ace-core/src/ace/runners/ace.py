@@ -79,7 +79,7 @@ class ACE(ACERunner):
             environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow, max_adds, max_operations, insights,
+                checkpoint_interval, extra_steps, allow, max_adds, max_operations, sections, insights,
                 min_confidence, gate, artifacts, learn_without_truth, reflections_per_call, prove, proof_agent, judge,
                 unproven, final_test; see `LearningSettings`.
 

@@ -263,6 +263,9 @@ class ACERunner:
 
         def finish(interrupted: bool = False) -> None:
             try:
+                if not (interrupted or options.wait) and session.has_work_after_epochs:
+                    wait()
+                    session.end_epoch(epochs)
                 session.finish(interrupted=interrupted, is_alone=self._open_runs.is_alone(pipeline))
             finally:
                 self._open_runs.release(pipeline)
@@ -270,9 +273,12 @@ class ACERunner:
         results: list[SampleResult[ACEStepContext]] = []
         try:
             for epoch in range(1, epochs + 1):
-                if epoch > 1:
-                    await _stoppable(calling, wait, session.cancel)
                 results += await session.run_epoch(calling, next(orders), epoch, extra)
+                if epoch < epochs or (options.wait and session.has_work_after_epochs):
+                    await _stoppable(calling, wait, session.cancel)
+                    await calling.function(partial(session.end_epoch, epoch))
+                if session.is_idle:
+                    break
         except BaseException:
             await calling.function(lambda: finish(interrupted=True))
             raise

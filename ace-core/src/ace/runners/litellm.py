@@ -117,7 +117,7 @@ class ACELiteLLM:
         reflector: A reflector to use instead of `Reflector(llm)`.
         skill_manager: A skill manager to use instead of `SkillManager(llm)`.
         **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-            checkpoint_interval, extra_steps, allow, max_adds, max_operations, insights,
+            checkpoint_interval, extra_steps, allow, max_adds, max_operations, sections, insights,
             min_confidence, gate, artifacts; see `LearningSettings`.
 
     Raises:

@@ -84,7 +84,10 @@ class RunOptions(TypedDict, total=False):
     shuffle: int | None
     """A seed for random orders: every epoch takes the inputs in an order of its own, which is the same on every machine
     and when the run is resumed. It requires the inputs as a sequence; positions count in the shuffled order, which is
-    also that of the results."""
+    also that of the results. Traces with the same `RecordedTrace.group` stay together, in their order."""
+    stop_idle: bool
+    """Whether the run ends after an epoch in which no skill was added, changed or removed. It is complete then, and the
+    reason in its `RunEnded` event is `nothing_accepted`."""
     reflection_window: int
     """How many of the most recent reflections of this run the agent and the reflector receive, the newest one last; 0
     by default. They are part of the task, after everything that a provider can cache, take at most 1,500 tokens, and
@@ -127,6 +130,7 @@ class RunSettings:
     fail_fast: bool = False
     once: bool = False
     shuffle: int | None = None
+    stop_idle: bool = False
     reflection_window: int = 0
     max_consecutive_failures: int = 5
     forget_answers: bool = False

@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ace.calls.calling import ON_LOOP, Calling
 from ace.calls.model_calls import CallScope, call_scope
@@ -57,7 +57,7 @@ from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trac
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
 from ace.steps.recent_reflections import RecentReflections
-from ace.steps.tail import EndOfRun
+from ace.steps.tail import EndOfEpoch, EndOfRun
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -65,11 +65,14 @@ if TYPE_CHECKING:
     from ace.runners.failures import FailureLog
     from ace.runners.run_options import OnSample, RunSettings
     from ace.runners.run_record import RunRecord
-    from ace.skillbook import Skillbook
+    from ace.skillbook import BookMark, Skillbook
 
 __all__ = ["RunSession", "SampleContexts", "SkillbookNotWrittenError", "Tell"]
 
 logger = logging.getLogger(__name__)
+
+NOTHING_ACCEPTED: Final = "nothing_accepted"
+"""Why a run with `stop_idle` has ended."""
 
 Tell = Callable[[Callable[[], None]], None]
 """A function that makes a call on the thread or loop of the caller of a run."""
@@ -155,6 +158,10 @@ class RunSession:
         self._begun = 0  # samples that were drawn and have not ended
         self._all_ended = threading.Condition()
         self._last_index = 0
+        self._mark: BookMark | None = None
+        self.is_idle = False
+        """Whether the last epoch has changed no skill, and the run is to end then."""
+        self._was_active = False
         # An earlier call that was killed may have left the end of the run undone.
         self._is_end_due = self._record is not None and self._record.is_resumed and not self._record.was_through
         self._telling = threading.Lock()
@@ -179,6 +186,9 @@ class RunSession:
             extra: Further arguments of `_build_context`.
         """
         skipped: dict[int, SampleResult[ACEStepContext]] = {}
+        self._was_active = False
+        if self._options.stop_idle:
+            self._mark = self._skillbook.mark()
         contexts = SampleContexts(
             self._id,
             self._runner,
@@ -209,6 +219,31 @@ class RunSession:
                 done = self._pipeline.run(**arguments)
         results = iter(done)
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
+
+    @property
+    def has_work_after_epochs(self) -> bool:
+        """Whether something is done after each epoch, when all of its samples have ended."""
+        return self._options.stop_idle or any(isinstance(step, EndOfEpoch) for step in self._pipeline.steps)
+
+    def end_epoch(self, epoch: int) -> None:
+        """Let the steps do what they do after an epoch, all samples of which have ended.
+
+        Nothing is done if the run was stopped, or if an earlier call of the run has done the epoch.
+
+        Args:
+            epoch: The epoch, from 1.
+
+        Raises:
+            Exception: The error of a step.
+        """
+        if self._limits.stopped_by or not self._was_active:
+            return
+        if self._mark is not None:
+            self.is_idle = self._skillbook.changed_since(self._mark) == frozenset()
+        with call_scope(replace(self._scope(), epoch=epoch, sample=f"end of epoch {epoch}")):
+            for step in self._pipeline.steps:
+                if isinstance(step, EndOfEpoch):
+                    step.end_epoch(epoch)
 
     def leave_to_background(self) -> None:
         """Note that the caller does not wait for the background or for `finish`."""
@@ -258,6 +293,7 @@ class RunSession:
             if self._last_index and self._is_end_due:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
+            is_idle = self.is_idle and not stopped_by
             if self._record is not None and stopped_by:
                 if self._limits.write_error is None:
                     self._record.note_stopped()
@@ -266,9 +302,11 @@ class RunSession:
                 if self._record.forgets and not has_failures:
                     forget_answers(self._record.store, self._id)
                 self._record.note_through(has_failures=has_failures)
-            self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
+            self._ends.tell_run_ended(time.monotonic() - self._started, NOTHING_ACCEPTED if is_idle else stopped_by)
         finally:
             self._open.close()
+        if is_idle:  # the run is complete, but the caller may want to know why it had fewer epochs
+            self._token.cancel(NOTHING_ACCEPTED)
         if self._limits.write_error is not None:
             raise SkillbookNotWrittenError(
                 str(self._limits.write_error),
@@ -308,7 +346,7 @@ class RunSession:
             part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
             ctx = contexts.build(item, index, part)  # now that the book is refreshed
             sample = contexts.sample(ctx, index, self._content_note(item)) if sample is None else sample
-            self._is_end_due = True
+            self._is_end_due = self._was_active = True
             ctx = contexts.noted(ctx, sample)
             if self._recent is not None:
                 ctx = ctx.replace(metadata={**ctx.metadata, "recent_reflections": self._recent})

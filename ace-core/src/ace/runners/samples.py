@@ -52,6 +52,9 @@ class RecordedTrace:
     """The trace as it was recorded, of any type."""
     place: str
     """Where it was found, such as `logs/a.jsonl#12`."""
+    group: str = ""
+    """What it belongs to, such as the task of an attempt: `shuffle` keeps the traces of a group in their order, one
+    after the other. Empty if it is shuffled alone."""
 
 
 @checked_class
@@ -255,6 +258,7 @@ def orders_of_epochs(items: Iterable[Any], seed: int | None) -> Iterator[Iterabl
     """Return an iterator that yields the inputs in the order of each epoch, without end.
 
     No order is used twice until each has been used; two epochs in a row only have the same one if there is one input.
+    Traces with the same `RecordedTrace.group` are moved together.
 
     Args:
         items: The inputs.
@@ -276,20 +280,36 @@ def orders_of_epochs(items: Iterable[Any], seed: int | None) -> Iterator[Iterabl
 
 
 def _shuffled(items: Sequence[Any], seed: int) -> Iterator[list[Any]]:
-    places = list(range(len(items)))
+    groups = _groups(items)
+    places = list(range(len(groups)))
     used: set[tuple[int, ...]] = set()
     for epoch in itertools.count(1):
         order = places.copy()
         # A string as seed gives the same order on every machine and every supported release of Python.
         generator = random.Random(f"{seed}/{epoch}")
         generator.shuffle(order)
-        if 1 < len(items) <= _FEW:
+        if 1 < len(places) <= _FEW:
             while tuple(order) in used:
                 generator.shuffle(order)
             used.add(tuple(order))
-            if len(used) == math.factorial(len(items)):
+            if len(used) == math.factorial(len(places)):
                 used = {tuple(order)}
-        yield [items[place] for place in order]
+        yield [item for place in order for item in groups[place]]
+
+
+def _groups(items: Sequence[Any]) -> list[list[Any]]:
+    """Return the inputs in the groups that are moved together, in their order."""
+    groups: list[list[Any]] = []
+    by_name: dict[str, list[Any]] = {}
+    for item in items:
+        name = item.group if isinstance(item, RecordedTrace) else ""
+        if name and name in by_name:
+            by_name[name].append(item)
+            continue
+        groups.append([item])
+        if name:
+            by_name[name] = groups[-1]
+    return groups
 
 
 def check_context(ctx: ACEStepContext, pipeline: Pipeline[ACEStepContext], runner: str, index: int) -> None:

@@ -18,6 +18,7 @@ from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.locations import has_scheme
 from ace.skillbook.stores import find_store
 from ace.steps.checkpoint import SaveSkillbookStep
+from ace.steps.sections import checked_sections
 from ace.steps.update import checked_reflections_per_call
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class StepOptions(TypedDict, total=False):
     allow: Collection[GuardedKind]
     max_adds: int | None
     max_operations: int | None
+    sections: Sequence[str]
     learn_without_truth: bool
     insights: InsightLog | None
     min_confidence: float
@@ -123,6 +125,9 @@ class LearningSettings:
     max_operations: int | None = None
     """How many operations of one answer of the skill manager are applied, TAG not counted; further ones are skipped and
     reported. None sets no limit."""
+    sections: Sequence[str] = ()
+    """The names of the sections that new skills may be in: one for another section is moved to the nearest of them,
+    see `ace.steps.listed_section`. If it is empty, none is moved."""
     learn_without_truth: bool = False
     """Whether skills may be changed because of answers that their environment did not verify, such as
     `HeuristicEnvironment`, and whose ground truth is not known. If not, such answers only lead to tags."""
@@ -198,6 +203,7 @@ class LearningSettings:
             whole_number("max_adds", self.max_adds, of="skills")
         if self.max_operations is not None:
             whole_number("max_operations", self.max_operations, of="operations")
+        checked_sections(self.sections)
         if self.gate is not None:
             with_method("gate", self.gate, "judge")
         if self.artifacts is not None:
@@ -260,6 +266,7 @@ class LearningSettings:
             guard=LeakageGuard(self.allow),
             max_adds=self.max_adds,
             max_operations=self.max_operations,
+            sections=self.sections,
             learn_without_truth=self.learn_without_truth,
             insights=self.insights,
             min_confidence=self.min_confidence,

@@ -66,7 +66,7 @@ class TraceAnalyser(ACERunner):
             reflector: Determines what can be learned from a trace.
             skill_manager: Converts that to operations on the skillbook.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow, max_adds, max_operations, insights,
+                checkpoint_interval, extra_steps, allow, max_adds, max_operations, sections, insights,
                 min_confidence, gate, artifacts, learn_without_truth, reflections_per_call, prove, proof_agent, judge,
                 unproven, final_test; see `LearningSettings`. Without
                 `proof_agent`, skills are not proven.

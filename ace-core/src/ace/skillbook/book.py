@@ -188,6 +188,8 @@ class Skillbook:
     def from_text(cls, text: str, *, clock: Clock = system_clock) -> Skillbook:
         """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
 
+        Lines `[Bullet #ID, helpful:5, harmful:0, Aggregated from 3 instances] text` are read too.
+
         Raises:
             SkillbookFileError: If the text contains no skill, or an id appears twice.
         """
@@ -360,6 +362,16 @@ class Skillbook:
                 "tags": {"helpful": helpful, "harmful": harmful, "neutral": neutral},
             }
 
+    def judged_count(self) -> int:
+        """Return how many active skills were judged helpful or harmful at least once.
+
+        Example:
+            >>> Skillbook().judged_count()
+            0
+        """
+        with self._lock:
+            return self._state.judged_count()
+
     @checked_arguments()
     def as_prompt(
         self,
@@ -454,6 +466,13 @@ class Skillbook:
 
         with self._lock:
             return playbook_text(self._state)
+
+    def as_bullets(self) -> str:
+        """Return the active skills as `[Bullet #ID, helpful:5, harmful:0] text` lines under headings."""
+        from ace.skillbook.text_formats import bullet_lines_text  # only needed for text
+
+        with self._lock:
+            return bullet_lines_text(self._state)
 
     def source_map(self) -> dict[str, list[InsightSource]]:
         """Return the sources of each active skill, by skill id."""

@@ -248,6 +248,10 @@ class BookState:
         kept = self._kept()
         return kept.helpful, kept.harmful, kept.neutral
 
+    def judged_count(self) -> int:
+        """Return how many active skills were judged helpful or harmful at least once."""
+        return self._kept().judged
+
     def active_section_count(self) -> int:
         """Return the number of sections with active skills."""
         return len(self._kept().sections)
@@ -323,7 +327,7 @@ class BookState:
 class _ActiveSkills:
     """The active skills of a book in order, with their counts. Updating one skill does not visit the others."""
 
-    __slots__ = ("_positions", "harmful", "helpful", "neutral", "sections", "skills")
+    __slots__ = ("_positions", "harmful", "helpful", "judged", "neutral", "sections", "skills")
 
     def __init__(self, skills: list[Skill], positions: list[int]) -> None:
         self.skills = skills
@@ -333,6 +337,8 @@ class _ActiveSkills:
         self.helpful = sum(map(operator.attrgetter("helpful"), skills))
         self.harmful = sum(map(operator.attrgetter("harmful"), skills))
         self.neutral = sum(map(operator.attrgetter("neutral"), skills))
+        self.judged = sum(map(_is_judged, skills))
+        """How many skills were judged helpful or harmful at least once."""
 
     def change(self, before: Skill | None, after: Skill | None, position: int) -> None:
         """Replace, add or remove the skill at a position. Both skills are of the same section."""
@@ -343,6 +349,7 @@ class _ActiveSkills:
             self.helpful += after.helpful - before.helpful
             self.harmful += after.harmful - before.harmful
             self.neutral += after.neutral - before.neutral
+            self.judged += _is_judged(after) - _is_judged(before)
         elif before is not None and was_active:
             place = bisect_left(self._positions, position)
             del self.skills[place], self._positions[place]
@@ -357,9 +364,14 @@ class _ActiveSkills:
         self.helpful += sign * skill.helpful
         self.harmful += sign * skill.harmful
         self.neutral += sign * skill.neutral
+        self.judged += sign * _is_judged(skill)
         left = self.sections[skill.section] = self.sections[skill.section] + sign
         if not left:
             del self.sections[skill.section]
+
+
+def _is_judged(skill: Skill) -> bool:
+    return skill.helpful > 0 or skill.harmful > 0
 
 
 @dataclass(slots=True)

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
     from ace.steps.prove import ProveStep
+    from ace.steps.prune import PruneStep
     from ace.steps.reflect import ReflectStep
+    from ace.steps.sections import listed_section
     from ace.steps.tag import TagStep
-    from ace.steps.tail import EndOfRun, learning_tail
+    from ace.steps.tail import EndOfEpoch, EndOfRun, learning_tail
     from ace.steps.update import UpdateStep
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "ArtifactStep",
     "CheckpointStep",
     "DeduplicateStep",
+    "EndOfEpoch",
     "EndOfRun",
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
@@ -45,11 +48,13 @@ __all__ = [
     "ObservabilityStep",
     "PersistStep",
     "ProveStep",
+    "PruneStep",
     "ReflectStep",
     "SaveSkillbookStep",
     "TagStep",
     "UpdateStep",
     "learning_tail",
+    "listed_section",
 ]
 
 
@@ -62,6 +67,7 @@ __getattr__, __dir__ = lazy_exports(
         "ArtifactStep": "artifacts",
         "CheckpointStep": "checkpoint",
         "DeduplicateStep": "deduplicate",
+        "EndOfEpoch": "tail",
         "EndOfRun": "tail",
         "EvaluateStep": "evaluate",
         "ExportSkillbookMarkdownStep": "checkpoint",
@@ -75,11 +81,13 @@ __getattr__, __dir__ = lazy_exports(
         "ObservabilityStep": "observability",
         "PersistStep": "checkpoint",
         "ProveStep": "prove",
+        "PruneStep": "prune",
         "ReflectStep": "reflect",
         "SaveSkillbookStep": "checkpoint",
         "TagStep": "tag",
         "UpdateStep": "update",
         "learning_tail": "tail",
+        "listed_section": "sections",
     },
     old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )

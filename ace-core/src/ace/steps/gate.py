@@ -10,7 +10,7 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.protocols.gate import GateVerdict
 from ace.protocols.observers import BatchJudged, emit, is_observed
 from ace.steps.apply import REFUSED
-from ace.steps.context_access import is_learned, needed, run_of
+from ace.steps.context_access import is_learned, model_calls_for, needed, run_of
 from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class GateStep:
         judged = [operation for index, operation in enumerate(batch.operations) if index not in omitted]
         if all(operation.type == "TAG" for operation in judged):
             return ctx
-        verdict = self._verdict(UpdateBatch(batch.reasoning, judged))
+        with model_calls_for(ctx, type(self.gate).__name__):  # a gate may ask a model
+            verdict = self._verdict(UpdateBatch(batch.reasoning, judged))
         if is_observed():
             self._tell(ctx, verdict)
         ctx = ctx.replace(metadata={**ctx.metadata, VERDICT: verdict})

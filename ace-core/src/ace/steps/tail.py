@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ace.steps.leakage_guard import LeakageGuard
     from ace.steps.prove import Unproven
 
-__all__ = ["EndOfRun", "Prove", "learning_tail"]
+__all__ = ["EndOfEpoch", "EndOfRun", "Prove", "learning_tail"]
 
 Prove = bool | Literal["auto"]
 """Whether skills are proven; with `auto`, they are if the agent declares that it can be asked again."""
@@ -54,6 +55,19 @@ class EndOfRun(Protocol):
         ...
 
 
+@runtime_checkable
+class EndOfEpoch(Protocol):
+    """A step that has work after each epoch. Runners call it when all samples of the epoch have ended."""
+
+    def end_epoch(self, epoch: int) -> None:
+        """Do that work.
+
+        Args:
+            epoch: The epoch, from 1.
+        """
+        ...
+
+
 @checked_arguments()
 def learning_tail(
     reflector: ReflectorLike,
@@ -67,6 +81,7 @@ def learning_tail(
     guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     max_operations: int | None = None,
+    sections: Sequence[str] = (),
     learn_without_truth: bool = False,
     insights: InsightLog | None = None,
     min_confidence: float = 0.0,
@@ -98,6 +113,7 @@ def learning_tail(
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
+        sections: The names of the sections that new skills may be in; see `UpdateStep`.
         learn_without_truth: Whether unverified answers may change skills; see `ApplyStep`.
         insights: Records what each trace has shown; see `InsightStep`. None records nothing.
         min_confidence: The confidence from which insights are learned, from 0 to 1; needs `insights`.
@@ -139,7 +155,13 @@ def learning_tail(
     steps: list[StepProtocol[ACEStepContext]] = [
         reflect,
         TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow, provenance=provenance, reflections_per_call=reflections_per_call),
+        UpdateStep(
+            skill_manager,
+            allow=allow,
+            provenance=provenance,
+            sections=sections,
+            reflections_per_call=reflections_per_call,
+        ),
         apply,
     ]
     if prover is not None:

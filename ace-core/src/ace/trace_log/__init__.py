@@ -13,6 +13,7 @@ from ace.trace_log.log import ArchiveReport, LoggedTrace, LogProblem, TraceLog
 from ace.trace_log.output import errors_in
 from ace.trace_log.running import CommandRun, run_command
 from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
+from ace.trace_log.watcher import running_watcher, watching
 
 __all__ = [
     "ArchiveReport",
@@ -34,4 +35,6 @@ __all__ = [
     "place_of",
     "recognise",
     "run_command",
+    "running_watcher",
+    "watching",
 ]

@@ -7,9 +7,10 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 from ace.arguments import shown, whole_number
@@ -24,8 +25,9 @@ _LONGEST_LINE: Final = 16_000_000
 _MOST_PROBLEMS: Final = 1000
 _LONGEST_PAUSE: Final = 0.1
 """The time after which a cancelled `follow` ends at the latest, in seconds."""
-_TAIL: Final = 256
-"""How many bytes before the position of `follow` are compared, to notice that the log was rewritten."""
+_TAIL: Final = 65_536
+"""How many bytes of the last line are compared, to notice that the log was rewritten. The lines of several attempts may
+have the same length and the same end."""
 
 
 class LoggedTrace(NamedTuple):
@@ -35,6 +37,8 @@ class LoggedTrace(NamedTuple):
     """The trace."""
     line: int
     """Its line, from 1."""
+    record: Mapping[str, object] = MappingProxyType({})
+    """The JSON object in that line."""
 
 
 class LogProblem(NamedTuple):
@@ -153,13 +157,41 @@ class TraceLog:
             ValueError: `interval` is not greater than 0.
             OSError: The log exists and cannot be read.
         """
+        token = CancellationToken() if cancel_token is None else cancel_token
+        return _one_by_one(self.follow_batches(tasks, interval=interval, cancel_token=token), token)
+
+    def follow_batches(
+        self,
+        tasks: Collection[str] = (),
+        *,
+        interval: float = 0.5,
+        cancel_token: CancellationToken | None = None,
+        most: int = 100,
+    ) -> Iterator[list[LoggedTrace]]:
+        """Like `follow`, but yield together what the log contains at one time, for a program that processes it so.
+
+        A batch is empty if the log contained only lines that are not traces, which `problems` lists.
+
+        Args:
+            tasks: Only yield the traces of these tasks; of all tasks if it is empty.
+            interval: The time between two looks at the log, in seconds.
+            cancel_token: Ends it. Without a token it never ends.
+            most: The maximum length of a batch.
+
+        Raises:
+            ValueError: `interval` is not greater than 0, or `most` is below 1.
+            OSError: The log exists and cannot be read.
+        """
         if not interval > 0:
             raise ValueError(f"interval must be greater than 0 seconds, got {shown(interval)}")
+        whole_number("most", most, of="traces")
         self.problems, self.problem_count = [], 0
         token = CancellationToken() if cancel_token is None else cancel_token
-        return self._followed(frozenset(tasks), interval, token)
+        return self._followed(frozenset(tasks), interval, token, most)
 
-    def _followed(self, wanted: Collection[str], interval: float, token: CancellationToken) -> Iterator[LoggedTrace]:
+    def _followed(
+        self, wanted: Collection[str], interval: float, token: CancellationToken, most: int
+    ) -> Iterator[list[LoggedTrace]]:
         known: set[bytes] = set()
         followed: _FollowedFile | None = None
         try:
@@ -167,12 +199,19 @@ class TraceLog:
                 if followed is None:
                     followed = _FollowedFile.opened(self.path)
                 if followed is not None:
+                    batch: list[LoggedTrace] = []
+                    known_problems = self.problem_count
                     for line, number in followed.new_lines():
                         if token.is_cancelled:
                             return
                         found = self._new(line, number, wanted, known)
                         if found is not None:
-                            yield found
+                            batch.append(found)
+                        if len(batch) == most:
+                            yield batch
+                            batch = []
+                    if batch or self.problem_count > known_problems:
+                        yield batch
                     if followed.is_replaced(self.path):
                         followed.close()
                         followed = None
@@ -246,13 +285,13 @@ class TraceLog:
         if not line.strip():
             return None
         try:
-            trace = _trace_in(line, wanted)
+            found = _trace_in(line, wanted)
         except ValueError as error:
             self.problem_count += 1
             if len(self.problems) < _MOST_PROBLEMS:
                 self.problems.append(LogProblem(number, str(error)))
             return None
-        return None if trace is None else LoggedTrace(trace, number)
+        return None if found is None else LoggedTrace(found[0], number, found[1])
 
 
 class _FollowedFile:
@@ -299,6 +338,14 @@ class _FollowedFile:
         return self._file.read(len(self._tail)) != self._tail
 
 
+def _one_by_one(batches: Iterator[list[LoggedTrace]], token: CancellationToken) -> Iterator[LoggedTrace]:
+    for batch in batches:
+        for found in batch:
+            if token.is_cancelled:
+                return
+            yield found
+
+
 def _is_cancelled_within(seconds: float, token: CancellationToken) -> bool:
     """Wait, and return whether the token was cancelled before or meanwhile."""
     end = time.monotonic() + seconds
@@ -313,11 +360,12 @@ def _old_lines(lines: list[bytes], keep_per_task: int, oldest: datetime) -> list
     old = [False] * len(lines)
     for place in range(len(lines) - 1, -1, -1):
         try:
-            trace = _trace_in(lines[place], ())
+            found = _trace_in(lines[place], ())
         except ValueError:
             continue
-        if trace is None:
+        if found is None:
             continue
+        trace, _ = found
         is_old = trace.timestamp is not None and trace.timestamp < oldest
         old[place] = is_old and later[trace.task_id] >= keep_per_task
         later[trace.task_id] += 1
@@ -335,8 +383,8 @@ def _next_line(file: BinaryIO) -> bytes:
     return line
 
 
-def _trace_in(line: bytes, wanted: Collection[str]) -> ExecutionTrace | None:
-    """Return the trace in a line; None if it is of another task.
+def _trace_in(line: bytes, wanted: Collection[str]) -> tuple[ExecutionTrace, Mapping[str, object]] | None:
+    """Return the trace in a line, and its JSON object; None if it is of another task.
 
     Raises:
         ValueError: The line is not a trace.
@@ -355,6 +403,6 @@ def _trace_in(line: bytes, wanted: Collection[str]) -> ExecutionTrace | None:
     if is_checked and check_task_id(record.get("bead_id") or record.get("task_id")) not in wanted:
         return None
     try:
-        return ExecutionTrace.from_record(record)
+        return ExecutionTrace.from_record(record), record
     except RecursionError as error:  # the JSON of a record is written for its hash
         raise ValueError("nested too deeply") from error

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from ace.context import ACEStepContext
 from ace.json_fields import Record, number_in
 from ace.protocols.trace_converters import TraceConversionError
 from ace.sniffing import head_records, trace_head
-from ace.trace_log.execution import ExecutionResult, ExecutionTrace
+from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
 from ace.traces import StandardTraceDict, TraceStep, steps_as_text, trace_step
 
 __all__ = ["ExecutionToTrace", "execution_to_trace", "parts_of", "place_of", "recognise"]
@@ -134,6 +134,8 @@ def execution_to_trace(trace: object) -> StandardTraceDict:
 
 
 def _is_trace(record: Record) -> bool:
+    if "bead_id" in record and record.get("outcome") in get_args(Outcome):
+        return True
     return ("bead_id" in record or "task_id" in record) and len(_TELLING & record.keys()) >= _FEWEST
 
 

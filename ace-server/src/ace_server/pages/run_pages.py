@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, final
 
 import sqlalchemy as sa
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ace_server import tables
+from ace_server.batches import BatchNotFailedError, retry_batch
 from ace_server.pages.book_pages import BookOverview, overview_of
-from ace_server.pages.service_site import ServiceSite
+from ace_server.pages.service_site import RefusedError, ServiceSite
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -66,6 +67,7 @@ class RunPages:
             self._site.get("/", self.home, "read"),
             self._site.get("/runs", self.runs, "read"),
             self._site.get("/runs/{run}", self.run, "read"),
+            self._site.post("/runs/{run}/retry", self.retry, "review"),
         ]
 
     def home(self, request: Request, visitor: Visitor) -> Response:
@@ -84,6 +86,17 @@ class RunPages:
         """Show one batch, with the samples that the skillbook has recorded of it."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
         return self._site.page(request, visitor, "service_run.html", row=row, run=self._recorded(row))
+
+    def retry(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Let the feedback of a failed batch be learned from again."""
+        row = self._site.one(_BATCH, request.path_params["run"], visitor)
+        try:
+            self._site.change(
+                request, visitor, "batch.retry", row.id, lambda connection: retry_batch(connection, row.id)
+            )
+        except BatchNotFailedError as error:
+            raise RefusedError(409, f"{error}.") from None
+        return RedirectResponse("/runs", 303)
 
     def _recorded(self, row: Row) -> RunSummary | None:
         reader = self._site.reader(row.book)

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -160,9 +160,6 @@ class _Pages:
             type(error), 404 if isinstance(error, NotFoundError) else 503
         )
         message = error.detail if isinstance(error, HTTPException) else str(error)
-        if request.url.path.startswith("/v1/"):
-            code = "not_found" if status == 404 else "method_not_allowed"
-            return JSONResponse({"error": {"code": code, "message": message}}, status)
         return response("error.html", {**_frame(), "message": message}, status=status)
 
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ace.cli.errors import UsageError
+from ace.cli.skillbooks.intake import read_start
+from ace.managed_block import write_managed_block
 from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
@@ -222,3 +225,62 @@ def test_skills_are_listed_only_when_that_is_asked_for(
     run("rollback", "5", "--yes")
     store.unlink()
     assert "Read the question twice." in run(*arguments, "--verbose").out
+
+
+AGENTS = """\
+# How to work here
+
+- Run `make test`.
+
+## TypeScript Patterns
+[Bullet #ts-001, helpful:12, harmful:1, Aggregated from 3 instances] Use .js in imports.
+[Bullet #ts-002, helpful:0, harmful:4] Cast to any.
+"""
+
+
+def test_bullet_lines_come_back_with_the_same_counters(folder: Path, run: Run) -> None:
+    (folder / "AGENTS.md").write_text(AGENTS, encoding="utf-8")
+    for number, source in enumerate(("AGENTS.md", "bullets.txt", "bullets.txt")):
+        book = f"book{number}.db"
+        assert run("import", source, "--skillbook", book, "--json").code == 0
+        done = run("export", "bullets.txt", "--format", "bullets", "--skillbook", book, "--yes")
+        assert done.out == f"exported 2 skills of {book} to bullets.txt as bullets\n"
+        text = (folder / "bullets.txt").read_text(encoding="utf-8")
+        assert text.splitlines() == AGENTS.splitlines()[4:]
+    assert run("export", "-", "--format", "bullets", "--skillbook", "book0.db").out == text
+    assert sorted(contents(folder / "book2.db")) == ["ts-001", "ts-002"]
+
+
+def test_a_book_starts_from_the_bullet_lines_or_the_block_of_a_file(folder: Path, store: Path, run: Run) -> None:
+    path = folder / "AGENTS.md"
+    assert read_start(path) is None
+    path.write_text("# How to work here\n\n- Run `make test`.\n", encoding="utf-8")
+    assert read_start(path) is None
+    path.write_text(AGENTS, encoding="utf-8")
+    found = read_start(path)
+    assert found is not None
+    assert [(skill.id, skill.helpful, skill.section) for skill in found] == [
+        ("ts-001", 12, "TypeScript Patterns"),
+        ("ts-002", 0, "TypeScript Patterns"),
+    ]
+    assert run("export", "AGENTS.md").code == 0
+    block = read_start(path)
+    assert block is not None
+    assert {skill.id: skill.content for skill in block} == contents(store)
+    write_managed_block(path, "")
+    assert read_start(path) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"<!-- ace:skills begin -->\n", "1 begin and 0 end marks"),
+        (b"caf\xe9\n", "not UTF-8"),
+        (b"[Bullet #a, helpful:1, harmful:0] x\n" * 2, "line 2: the id 'a' appears twice"),
+    ],
+)
+def test_a_file_that_a_book_cannot_start_from_is_named(folder: Path, data: bytes, said: str) -> None:
+    (folder / "AGENTS.md").write_bytes(data)
+    with pytest.raises(UsageError, match=said) as caught:
+        read_start(folder / "AGENTS.md")
+    assert "AGENTS.md" in str(caught.value)

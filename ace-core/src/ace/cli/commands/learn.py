@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
 from ace.cli.console import note
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces, InputProblem, TaskChoice, event_files, task_ids
+from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, TaskChoice, event_files
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
+from ace.cli.learning.loop_journal import LoopJournal
+from ace.cli.learning.loop_options import LoopChoice, LoopFlags
 from ace.cli.learning.run_plan import RunPlan
+from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
+from ace.cli.learning.watching import watch
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.environments import Match
+from ace.insights import InsightLog
+from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
+from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep, PruneStep
 
 if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import StepProtocol
+    from ace.protocols.gate import GateLike
     from ace.protocols.llm import LLMClientLike
-    from ace.protocols.roles import ReflectorLike
-    from ace.runners import LearningOptions, TraceAnalyser
+    from ace.protocols.roles import AgentLike, ReflectorLike
+    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
+    from ace.skillbook import Skillbook
 
 __all__ = ["command"]
 
 _DEFAULT_MODEL = ModelOptions()
 _DEFAULT_RUN = RunFlags()
-_MOST_CHANGES = 3
+_DEFAULT_LOOP = LoopFlags()
+_DEFAULT_VALIDATION = ValidationOptions()
+_PRUNED_BELOW = -3
 
 
 def command(
@@ -39,9 +55,9 @@ def command(
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunFlags = _DEFAULT_RUN,
     group: int | None = None,
-    task: Annotated[list[str] | None, Parameter(name=["--task", "--beads"], negative="")] = None,
-    gate: Literal["counters", "none"] | None = None,
-    max_operations: int | None = None,
+    loop: LoopFlags = _DEFAULT_LOOP,
+    validation: ValidationOptions = _DEFAULT_VALIDATION,
+    environment: Match = "contains",
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -59,60 +75,72 @@ def command(
         ace learn "runs/*.jsonl" --model anthropic/claude-sonnet-4-5 --max-cost 2
         ace learn runs/ --reflector recursive --group 20
         ace learn --task bd-1,bd-2
+        ace learn --watch --block AGENTS.md
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or glob patterns of traces; - reads standard input. With --task, it may be omitted; then
-            the trace log execution_traces.jsonl in the folder of the setting logs is read.
+        path: Files, folders or glob patterns of traces; - reads standard input. With --task, --mode or --watch, it may
+            be omitted; then the trace log execution_traces.jsonl in the folder of the setting logs is read.
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
         group: Review this many traces together, to find what shows only in several of them. Needs --reflector
             recursive.
-        task: Learn only from the attempts at these tasks in a trace log; several ids are separated by commas. They are
-            learned from one after the other.
-        gate: What decides whether the changes from a trace are kept. counters refuses them if skills that were judged
-            helpful would be lost; it needs a .db skillbook. [default: none; counters with --task]
-        max_operations: Apply at most this many changes from one trace, judgements of skills not counted. [default: no
-            limit; 3 with --task]
+        loop: Options of learning from tasks.
+        validation: Options of the validation.
+        environment: How an answer to a sample of --validate is scored, as for `ace train`.
         again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
-    check_from_one({"--group": group, "--max-operations": max_operations})
+    check_from_one({"--group": group})
     if group is not None and run.reflector != "recursive":
         raise UsageError("--group is an option of --reflector recursive")
-    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
-    tasks = task_ids(task or [])
-    if not path and not tasks:
+    block = None if loop.block is None else str(loop.block)
+    flags = {**model_options.flags(), **run.flags(), "skillbook": skillbook, "block": block}
+    settings = load_settings(flags, config=run.config)
+    place = SkillbookPlace(settings.skillbook)
+    choice = loop.checked(path or [], settings, place, run, validation)
+    if not path and not choice.is_loop:
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
-    gate = gate or ("counters" if tasks else "none")
-    if gate != "none" and not SkillbookPlace(settings.skillbook).keeps_history:
-        raise UsageError(
-            f"--gate {gate} needs a skillbook with a history, and {settings.skillbook!r} has none; "
-            "give a skillbook that ends in .db"
-        )
+    has_score = choice.gates is None or "score" in choice.gates
+    command = Learn(
+        again=again,
+        group=group,
+        choice=choice,
+        validation=validation.checked(place, gate=has_score and bool(validation.validate)),
+        environment=environment,
+        tasks=TaskChoice(choice.tasks),
+        journal=LoopJournal(quiet=as_json),
+    )
     plan = RunPlan(
-        command=Learn(again, group, gate, max_operations or (_MOST_CHANGES if tasks else None), TaskChoice(tasks)),
+        command=command,
         paths=path or [str(settings.trace_log)],
-        settings=settings,
+        settings=choice.settings(settings),
         options=run,
         assume_yes=yes,
         as_json=as_json,
     )
-    return plan.carry_out()
+    if not choice.is_watching:
+        return plan.carry_out()
+    with observing(command.journal):
+        return watch(plan, lambda book: command.journal.begin(book, None), choice.tasks)
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True)
 class Learn(LearningCommand):
     """Learns from recorded traces."""
 
-    again: bool
+    again: bool = False
     group: int | None = None
-    gate: Literal["counters", "none"] = "none"
-    max_operations: int | None = None
+    choice: LoopChoice = field(default_factory=LoopChoice)
+    validation: ValidationOptions = _DEFAULT_VALIDATION
+    environment: Match = "contains"
     tasks: TaskChoice = field(default_factory=TaskChoice)
+    journal: LoopJournal = field(default_factory=lambda: LoopJournal(quiet=True))
+    agent: AgentLike | None = None
+    """The agent of the runner, which proves skills and answers validation samples."""
     name = "learn"
 
     @property
@@ -122,9 +150,10 @@ class Learn(LearningCommand):
 
     @property
     def run_identity(self) -> Mapping[str, object]:
-        """The size of the groups and the tasks: what was learned of others cannot be resumed."""
+        """The size of the groups, the mode and the tasks: what was learned of others cannot be resumed."""
         group = {} if self.group is None else {"group": self.group}
-        return {**group, "tasks": sorted(self.tasks.ids)} if self.tasks.ids else group
+        mode = {"mode": "offline"} if self.choice.is_offline else {}
+        return {**group, **mode, **({"tasks": sorted(self.tasks.ids)} if self.tasks.ids else {})}
 
     def accepts(self, trace: RecordedTrace) -> bool:
         """Return whether a trace is an attempt at one of the tasks, if some are named.
@@ -146,7 +175,7 @@ class Learn(LearningCommand):
                 "installed ones)"
             )
         if self.group is None:
-            return gathered.traces
+            return [_of_task(trace) for trace in gathered.traces] if self.choice.is_offline else gathered.traces
         traces = gathered.traces
         starts = range(0, len(traces), self.group)
         return [TraceGroup(tuple(traces[start : start + self.group])) for start in starts]
@@ -178,19 +207,143 @@ class Learn(LearningCommand):
         Args:
             settings: The settings of the command line.
         """
-        return 0 if self.tasks.ids and settings.lag is None else settings.lag
+        return 0 if self.choice.is_loop and settings.lag is None else settings.lag
+
+    @property
+    def is_told_by_trace(self) -> bool:
+        """Whether what becomes of each trace is printed."""
+        return self.choice.is_loop
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the traces stay in the order of the log; in an epoch, whole tasks are shuffled."""
+        return self.choice.is_loop
+
+    def saves_after_each_input(self, place: SkillbookPlace) -> bool:
+        """Return whether the run saves the skillbook to its file; with validation, the schedule does.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return super().saves_after_each_input(place) and not self.validation.validate
+
+    def can_resume(self, place: SkillbookPlace) -> bool:
+        """Return whether a run can be resumed, which requires the log of its validations, if it has any."""
+        return place.keeps_history and (not self.validation.validate or place.validation_log is not None)
 
     def runner(
         self, client: LLMClientLike, reflector: ReflectorLike, templates: PromptTemplates, options: LearningOptions
     ) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""
-        from ace.evaluation import CounterGate
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import TraceAnalyser
 
-        gate = CounterGate() if self.gate == "counters" else None
-        limit = self.max_operations
-        options = {**options, "proof_agent": agent_for(client, templates.agent), "gate": gate, "max_operations": limit}
-        return TraceAnalyser.from_roles(
+        self.agent = agent = agent_for(client, templates.agent)
+        book = options["skillbook"]
+        assert book is not None
+        options = {**options, "proof_agent": agent, "gate": self._gate(agent, book)}
+        runner = TraceAnalyser.from_roles(
             reflector=reflector, skill_manager=skill_manager_for(client, templates.skill_manager), **options
         )
+        for step in runner.pipeline.steps:
+            # An earlier process may have been killed before it had written everything.
+            if isinstance(step, ArtifactStep | InsightOutcomeStep):
+                step.complete()
+            elif isinstance(step, PersistStep) and len(book):
+                step.write()
+        return runner
+
+    def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
+        """Return the limits of what is kept, and where insights and artifacts are written."""
+        options: LearningOptions = {"max_operations": self.choice.max_operations}
+        if not self.choice.has_insights:
+            return options
+        path = settings.insights
+        if is_dry_run:
+            assert place.file is not None, "the copy is a file"
+            path = place.file.with_name("insights.jsonl")
+            if settings.insights.exists():
+                shutil.copyfile(settings.insights, path)
+        from ace.deduplication.detector import embedder_for
+        from ace.protocols.deduplication import DeduplicationConfig
+
+        log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
+        options |= {"insights": log, "min_confidence": self.choice.min_confidence}
+        if place.keeps_history and not is_dry_run:
+            options["artifacts"] = settings.artifacts
+        return options
+
+    def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
+        """Return the steps that write the managed block and that prune after each epoch."""
+        steps: list[StepProtocol[ACEStepContext]] = []
+        if self.choice.is_offline:
+            steps.append(PruneStep(book, net_below=_PRUNED_BELOW))
+        if self.choice.block is not None and not is_dry_run:
+            steps.append(PersistStep(self.choice.block, book))
+        return steps
+
+    def _gate(self, agent: AgentLike, book: Skillbook) -> GateLike | None:
+        """Return the gate that judges each batch; None without one. The score is measured between traces."""
+        from ace.evaluation import AllGates, CaseGate, CounterGate
+
+        names: Sequence[str] | None = self.choice.gates
+        if names is None:
+            names = ("cases",) if any(skill.cases for skill in book.skills()) else ("counters",)
+        gates: list[GateLike] = [CounterGate()] if "counters" in names else []
+        if "cases" in names:
+            gates.append(CaseGate(agent))
+        if len(gates) > 1:
+            return AllGates(gates)
+        return gates[0] if gates else None
+
+    def run(
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        **options: Unpack[RunOptions],
+    ) -> Results:
+        """Run, with validations if requested, and tell what becomes of each trace."""
+        self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
+        options = {**options, "stop_idle": self.choice.is_offline}
+        told = observing(self.journal) if self.choice.is_loop else nullcontext()
+        with told:
+            results = self._run(runner, inputs, settings, place, options)
+        for step in runner.pipeline.steps:
+            if isinstance(step, PruneStep):
+                self.journal.pruned = step.pruned
+            elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
+                step.write()
+        return results
+
+    def _run(
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        options: RunOptions,
+    ) -> Results:
+        if not self.validation.validate:
+            return super().run(runner, inputs, settings, place, **options)
+        gate = self.choice.gates is None or "score" in self.choice.gates
+        how = (settings, place, self.validation, self.environment)
+        assert self.agent is not None
+        return run_with_validation(runner, self.agent, inputs, *how, gate=gate, **options)
+
+    def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
+        """Return the decisions about the traces of tasks, and the counts of each epoch."""
+        return self.journal.as_json() if self.choice.is_loop else {}
+
+    def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
+        """Return one line for each epoch."""
+        return self.journal.summary()
+
+
+def _of_task(trace: RecordedTrace) -> RecordedTrace:
+    """Return a trace as one of its task, with which it is shuffled."""
+    record = trace.record
+    if isinstance(record, StoredRecord) and record.converter == "execution_trace":
+        return replace(trace, group=trace.place.partition("/")[0])
+    return trace

@@ -13,7 +13,7 @@ from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
-from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
@@ -40,6 +40,7 @@ def command(
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunFlags = _DEFAULT_RUN,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
+    gate: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -63,12 +64,14 @@ def command(
         model_options: Options of the model.
         run: Options of the run.
         validation: Options of the validation.
+        gate: Roll back what was learned since the last validation if the score fell; needs a .db skillbook.
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
+    checked = validation.checked(SkillbookPlace(settings.skillbook), gate=gate)
     plan = RunPlan(
-        command=Train(environment, validation.checked(SkillbookPlace(settings.skillbook)), settings.max_input_bytes),
+        command=Train(environment, checked, settings.max_input_bytes, gate),
         paths=path,
         settings=settings,
         options=run,
@@ -85,6 +88,7 @@ class Train(LearningCommand):
     environment: Match
     validation: ValidationOptions
     max_input_bytes: int
+    gate: bool = False
     name = "train"
     noun = "sample"
     activity = "training on"
@@ -134,10 +138,11 @@ class Train(LearningCommand):
         """Run, with validations if requested."""
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **options)
-        from ace.runners import ACE
+        from ace.steps import AgentStep
 
-        assert isinstance(runner, ACE)
-        return run_with_validation(runner, inputs, settings, place, self.validation, self.environment, **options)
+        agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
+        how = (settings, place, self.validation, self.environment)
+        return run_with_validation(runner, agent, inputs, *how, gate=self.gate, **options)
 
     def workers(self, settings: Settings) -> int:
         """Return the number of agents, 1 by default."""

@@ -23,10 +23,11 @@ from ace.steps.prove import Unproven
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import SampleResult
+    from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
     from ace.runners import ACE, LearningOptions, RecordedTrace, RunOptions, TraceAnalyser
+    from ace.skillbook import Skillbook
 
 __all__ = ["LearningCommand", "Results", "RunFlags"]
 
@@ -180,6 +181,35 @@ class LearningCommand(ABC):
     def run_identity(self) -> Mapping[str, object]:
         """The options that make it another run, beside those of all commands."""
         return {}
+
+    def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
+        """Return settings of learning that only this command has.
+
+        Args:
+            settings: The settings of the command line.
+            place: Where the skillbook is open; in a dry run, a copy in a temporary folder.
+            is_dry_run: Whether nothing is written.
+        """
+        return {}
+
+    def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
+        """Return steps that only this command has.
+
+        Args:
+            book: The skillbook that learns.
+            is_dry_run: Whether nothing is written.
+        """
+        return []
+
+    @property
+    def is_told_by_trace(self) -> bool:
+        """Whether the command prints what becomes of each input, so that no progress is shown."""
+        return False
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a random order is one of the runner, not one in which the inputs are taken."""
+        return False
 
     def accepts(self, trace: RecordedTrace) -> bool:
         """Return whether a trace is learned from.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ace.runners import ACE, FailedSample, LearningOptions, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
-__all__ = ["RunPlan"]
+__all__ = ["REASONS", "RunPlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class RunPlan:
         templates = read_templates(self.settings.prompts, client)
         reflector = self.options.reflector_for(client, templates)
         counts = RunCounts()
-        with warnings_shown(), self._gathered(target) as gathered, readable_records(), self._logged(client):
+        with warnings_shown(), self._gathered(target) as gathered, readable_records(), self.logged(client):
             inputs = self.command.inputs(gathered)
             if not inputs:
                 first = gathered.problems[0]
@@ -95,8 +95,12 @@ class RunPlan:
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
                     self._check_model(client, counts, left)
-                runner = self.command.runner(client, reflector, templates, self._learning_options(book, place))
-                done = self._learn(runner, book, place, inputs, counts, run) if left or run.is_resumed else _Done()
+                runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
+                done = (
+                    self._learn(runner, book, place, inputs, counts, run)
+                    if left or run.is_resumed
+                    else self._nothing_done()
+                )
                 if not left and not run.is_resumed:
                     counts.already_learned = len(inputs) * self.settings.epochs if not run.given_up else 0
                 report = counts.report(
@@ -116,7 +120,7 @@ class RunPlan:
         if self.as_json:
             print_json({**about, **outcome})
         else:
-            self._print_report(target, report, done)
+            self.print_report(target, report, done.further, done.stopped_by)
         return _ending(
             done.stopped_by,
             self._way_on(target, done.stopped_by),
@@ -124,6 +128,10 @@ class RunPlan:
             failed=len(report.failures) - report.unreadable,
             has_problems=report.unreadable > 0,
         )
+
+    def _nothing_done(self) -> _Done:
+        is_told = self.command.is_told_by_trace
+        return _Done(further=self.command.further_results((), self.settings.epochs) if is_told else {})
 
     @property
     def _resumes(self) -> bool:
@@ -154,14 +162,20 @@ class RunPlan:
             counts,
             total=len(inputs) * self.settings.epochs,
             noun=self.command.noun,
-            quiet=self.as_json,
+            quiet=self.as_json or self.command.is_told_by_trace,
             way_on=self._way_on(place),
         )
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         problems = self.command.problems(results[0]) if results else ()
         return _Done(stopped_by, runner.failures, further, problems, results[0] if results else ())
 
-    def _learning_options(self, book: Skillbook, place: SkillbookPlace) -> LearningOptions:
+    def learning_options(self, book: Skillbook, place: SkillbookPlace) -> LearningOptions:
+        """Return the settings of learning.
+
+        Args:
+            book: The skillbook that learns.
+            place: Where it is open.
+        """
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.steps.checkpoint import SaveSkillbookStep
 
@@ -171,16 +185,19 @@ class RunPlan:
             "allow": self.settings.allowed,
             "provenance": self.settings.provenance,
             "reflections_per_call": self.settings.reflections_per_call,
+            "sections": self.settings.section_names,
             "learn_without_truth": self.settings.learn_without_truth,
             "prove": "auto" if self.options.prove is None else self.options.prove,
             "unproven": self.options.unproven,
             "final_test": not self.options.no_final_test,
-            "extra_steps": (
-                [SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []
-            ),
+            "extra_steps": [
+                *([SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []),
+                *self.command.further_steps(book, is_dry_run=self.options.dry_run),
+            ],
             "failures_path": place.failures_file,
             "checkpoint_dir": None if self.options.dry_run else self.settings.checkpoint_dir,
             "checkpoint_interval": self.settings.checkpoint_interval,
+            **self.command.further_options(self.settings, place, is_dry_run=self.options.dry_run),
         }
 
     def _about(self, target: SkillbookPlace, run: _ChosenRun, done: _Done) -> dict[str, object]:
@@ -203,22 +220,37 @@ class RunPlan:
         paths = {name: None if given[name] is None else str(given[name]) for name in ("config", "results", "log")}
         return {"paths": list(self.paths), **given, **paths}
 
-    def _logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
-        """Write the events of the run to the log, if there is one."""
+    def logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
+        """Write the events of the run to the log while the block runs, if there is one.
+
+        Args:
+            client: The client, whose keys are redacted.
+        """
         if self.options.log is None:
             return nullcontext()
         redactor = Redactor(known_secrets(client), allow=self.settings.allowed)
         return observing(EventLog(self.options.log, redactor, ids_only=self.settings.provenance == "ids"))
 
-    def _print_report(self, target: SkillbookPlace, report: RunReport, done: _Done) -> None:
-        print_report(report, title=self._title(target, done), noun=self.command.noun, epochs=self.settings.epochs)
-        for line in self.command.further_lines(done.further) if done.further else ():
+    def print_report(
+        self, target: SkillbookPlace, report: RunReport, further: Mapping[str, object], stopped_by: str = ""
+    ) -> None:
+        """Print the report for people.
+
+        Args:
+            target: The skillbook.
+            report: The report.
+            further: What the command adds to it.
+            stopped_by: Why the run was stopped; empty if it was not.
+        """
+        title = self._title(target, stopped_by)
+        print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
+        for line in self.command.further_lines(further) if further else ():
             print_text(line)
 
-    def _title(self, target: SkillbookPlace, done: _Done) -> str:
+    def _title(self, target: SkillbookPlace, stopped_by: str) -> str:
         if self.options.dry_run:
             return "Dry run: nothing was written"
-        if done.stopped_by == "skillbook_not_written":
+        if stopped_by == "skillbook_not_written":
             return f"Stopped, because {target} cannot be written"
         return f"Learned into {target}"
 
@@ -270,17 +302,19 @@ class RunPlan:
         return gather_traces(
             self.paths,
             limit=self.options.limit,
-            shuffle=self.settings.shuffle,
+            shuffle=None if self.command.keeps_order else self.settings.shuffle,
             left_out=skillbook.own_files() | self._written_files(),
             max_bytes=self.settings.max_input_bytes,
             accepts=self.command.accepts,
         )
 
     def _written_files(self) -> frozenset[Path]:
-        """Return the files of `--results` and `--log`, which are not traces even if they are in the folder of these."""
+        """Return the files that commands write and that are not traces, even if they are in the folder of these."""
         older = older_logs(self.options.log) if self.options.log is not None else []
         written = [each for each in (self.options.results, self.options.log) if each is not None]
-        return frozenset(each.resolve() for each in (*written, *older))
+        artifacts = self.settings.artifacts
+        of_loop = [self.settings.insights, *(artifacts.rglob("*") if artifacts.is_dir() else ())]
+        return frozenset(each.resolve() for each in (*written, *older, *of_loop))
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.settings.shuffle, **self.command.run_identity}
@@ -411,7 +445,7 @@ def _run_learning(
 
     Returns:
         What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `authentication`, `server_failures`,
-        `early_stopping`, `skillbook_not_written`, or nothing.
+        `early_stopping`, `nothing_accepted`, `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
     with run_progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
@@ -469,11 +503,14 @@ def _ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problem
         has_problems: Whether there were inputs that could not be read.
     """
     has_failures = failed > 0 or has_problems
+    if stopped_by == "nothing_accepted":
+        note("ace: ended after an epoch that changed no skill")
+        return WITH_FAILURES if has_failures else DONE
     if stopped_by == "early_stopping":
         note("ace: ended early, because validation found no improvement")
         return WITH_FAILURES if has_failures else DONE
     if stopped_by:
-        note(f"ace: {_REASONS[stopped_by]}; {way_on}")
+        note(f"ace: {REASONS[stopped_by]}; {way_on}")
     elif failed:
         note(f"ace: {counted(failed, noun)} failed; {way_on}")
     if stopped_by == "cancelled":
@@ -481,7 +518,7 @@ def _ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problem
     return WITH_FAILURES if stopped_by or has_failures else DONE
 
 
-_REASONS = {
+REASONS = {
     "cancelled": "stopped",
     "max_cost": "stopped, because the limit of --max-cost was reached",
     "fail_fast": "stopped at the first input that failed",

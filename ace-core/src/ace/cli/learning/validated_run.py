@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
@@ -12,18 +13,18 @@ from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.model_choice import answers_depend_on
-from ace.cli.options import Flag, check_from_one
+from ace.cli.options import check_from_one
 from ace.cli.skillbooks.opening import SkillbookPlace
-from ace.environments import Match, SimpleEnvironment
+from ace.environments import Match, Sample, SimpleEnvironment
 from ace.skillbook import shown_location
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.context import ACEStepContext
-    from ace.environments import Sample
     from ace.evaluation import ValidationPoint
     from ace.pipeline import SampleResult
-    from ace.runners import ACE, RunOptions
+    from ace.protocols.roles import AgentLike
+    from ace.runners import ACE, RunOptions, TraceAnalyser
 
 __all__ = ["ValidationOptions", "run_with_validation", "validation_samples"]
 
@@ -36,24 +37,23 @@ class ValidationOptions:
     validate: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Held-out samples; the skillbook is left in the state that scored best on them."""
     validation_interval: int = 10
-    """The number of samples between validations; there is always one at the end."""
-    gate: Annotated[bool, Flag] = False
-    """Roll back what was learned since the last validation if the score fell; needs a .db skillbook."""
+    """The number of inputs between validations; there is always one at the end."""
     patience: int | None = None
     """Stop after this many validations without an improvement."""
 
-    def checked(self, skillbook: SkillbookPlace) -> ValidationOptions:
+    def checked(self, skillbook: SkillbookPlace, *, gate: bool = False) -> ValidationOptions:
         """Return the options, or say what is wrong with them.
 
         Args:
             skillbook: The skillbook that learns.
+            gate: Whether what made the score fall is rolled back.
 
         Raises:
             UsageError: They do not fit together, or not to the skillbook.
         """
-        if not self.validate and (self.gate or self.patience is not None):
+        if not self.validate and (gate or self.patience is not None):
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
-        if self.gate and not skillbook.keeps_history:
+        if gate and not skillbook.keeps_history:
             raise UsageError(
                 f"--gate needs a skillbook with a history, and {shown_location(skillbook.location)!r} has none; "
                 "give a skillbook that ends in .db"
@@ -84,12 +84,15 @@ def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_by
 
 
 def run_with_validation(
-    runner: ACE,
+    runner: ACE | TraceAnalyser,
+    agent: AgentLike,
     inputs: Sequence[Any],
     settings: Settings,
     place: SkillbookPlace,
     options: ValidationOptions,
     environment: Match,
+    *,
+    gate: bool,
     **run: Unpack[RunOptions],
 ) -> Sequence[SampleResult[ACEStepContext]]:
     """Run with a validation between the samples, and leave the skillbook at its best state.
@@ -97,12 +100,14 @@ def run_with_validation(
     Stopped before the skillbook was validated once, it learns nothing, says so, and returns no results.
 
     Args:
-        runner: The runner; its agent is the one that is validated.
+        runner: The runner.
+        agent: Answers the validation samples.
         inputs: What is learned from.
         settings: The settings of the command line.
         place: Where the skillbook is open.
         options: When to validate, and what follows.
         environment: How an answer is judged.
+        gate: Whether what made the score fall is rolled back.
         **run: The options of the runner's `run`, with the name of the run.
 
     Raises:
@@ -110,12 +115,11 @@ def run_with_validation(
     """
     from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationSchedule, ValidationSettings
     from ace.evaluation.trainer import run_validated
-    from ace.steps import AgentStep
+    from ace.runners import ACE
 
     run_id = run.get("run_id")
     assert run_id is not None, "a command names its runs"
-    samples = validation_samples(options, inputs, settings.max_input_bytes)
-    agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
+    samples = validation_samples(options, _samples_in(inputs), settings.max_input_bytes)
     evaluator = Evaluator(
         agent,
         SimpleEnvironment(environment),
@@ -127,11 +131,11 @@ def run_with_validation(
         evaluator,
         samples,
         runner.skillbook,
-        ValidationSettings(options.validation_interval, options.gate, options.patience),
+        ValidationSettings(options.validation_interval, gate, options.patience),
         run_id=run_id,
         log=TrainingLog(place.validation_log),
         save_path=None if place.keeps_history else place.location,
-        on_point=_tell,
+        on_point=partial(_tell, "sample" if isinstance(runner, ACE) else "trace"),
     )
     try:
         results = run_validated(runner, schedule, inputs, settings.epochs, **run)
@@ -145,6 +149,11 @@ def run_with_validation(
     return results
 
 
-def _tell(point: ValidationPoint) -> None:
+def _samples_in(inputs: Sequence[Any]) -> list[Any]:
+    """Return the inputs that are samples; recorded traces are not."""
+    return [each for each in inputs if isinstance(each, Sample)]
+
+
+def _tell(noun: str, point: ValidationPoint) -> None:
     verdict = "" if point.is_kept else f", rolled back by the gate (it was {point.score_before:.1%})"
-    note(f"ace: validation after {counted(point.samples, 'sample')}: {point.score.value:.1%}{verdict}")
+    note(f"ace: validation after {counted(point.samples, noun)}: {point.score.value:.1%}{verdict}")

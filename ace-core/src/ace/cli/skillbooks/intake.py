@@ -18,6 +18,7 @@ from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
 from ace.skillbook.locations import has_scheme, shown_location
+from ace.skillbook.text_formats import bullet_lines_in, has_skills
 
 __all__ = [
     "FileReport",
@@ -28,6 +29,7 @@ __all__ = [
     "join_known",
     "print_reports",
     "read_source_books",
+    "read_start",
     "report_as_json",
     "take_new",
     "taken_ids",
@@ -213,13 +215,43 @@ def _read_file(path: Path, notes: list[str]) -> Skillbook:
         text = _without_head(data.decode("utf-8-sig")) if block is None else block
         if block is not None:
             notes.append("only the managed block of ace was read")
-        return Skillbook.from_text(text, clock=clock_from_environment())
+        # Where a file has such lines, its other lists are not skills.
+        return Skillbook.from_text(bullet_lines_in(text) or text, clock=clock_from_environment())
     except UnicodeDecodeError as error:
         raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
     except SkillbookFileError as error:
         raise error.at(path) from error
     except ManagedBlockError as error:
         raise ManagedBlockError(f"{path}: {error}") from error
+
+
+def read_start(path: Path) -> Skillbook | None:
+    """Return the skills in a file such as AGENTS.md, from which a skillbook without any version starts.
+
+    They are those of the managed block, else the `[Bullet #ID, ...] text` lines; other lists in it are not skills.
+
+    Args:
+        path: The file, which may not exist.
+
+    Returns:
+        The skills, in memory; None if there are none.
+
+    Raises:
+        UsageError: The file cannot be read, or its block is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        data = whole_file(path)
+        block = read_managed_block(data)
+        text = bullet_lines_in(data.decode("utf-8-sig")) if block is None else block
+        return Skillbook.from_text(text, clock=clock_from_environment()) if has_skills(text) else None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the file is not UTF-8 (byte {error.start})") from error
+    except (SkillbookFileError, ManagedBlockError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
 
 
 def _without_head(text: str) -> str:

@@ -83,11 +83,12 @@ class EvaluationReport:
         """One sentence on the effect of the skills."""
         accuracy, samples = self.comparison.accuracy, self.comparison.samples
         difference = accuracy.difference
+        noun = "sample" if len(samples) == 1 else "samples"
         verdict = "chance alone may explain that" if accuracy.p_value >= 0.05 else "chance alone hardly explains that"
         return (
             f"Accuracy {accuracy.baseline.value:.1%} without skills, {accuracy.learned.value:.1%} with them: "
             f"{100 * difference.value:+.1f} points ({100 * difference.low:+.1f} to {100 * difference.high:+.1f}) on "
-            f"{len(samples)} samples, p = {accuracy.p_value:.3g} ({accuracy.test}): {verdict}."
+            f"{len(samples)} {noun}, p = {accuracy.p_value:.3g} ({accuracy.test}): {verdict}."
         )
 
 

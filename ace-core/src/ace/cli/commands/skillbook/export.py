@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_ExportFormat = Literal["json", "playbook", "markdown", "skill", "block", "samples"]
+_ExportFormat = Literal["json", "playbook", "bullets", "markdown", "skill", "block", "samples"]
 
 _BLOCK_FILES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md")
 _BY_SUFFIX: dict[str, _ExportFormat] = {
@@ -54,6 +54,8 @@ def command(
     receives a SKILL.md for coding agents. In CLAUDE.md, AGENTS.md and GEMINI.md, only a managed block is written; the
     rest of the file is not changed. Except for .json, an export contains only the skills that agents see. With -, the
     export is written to standard output, as JSON unless --format is given.
+
+    The format bullets writes lines such as [Bullet #ID, helpful:5, harmful:0] text, which `ace skillbook import` reads.
 
     A .jsonl path (format samples) exports the cases of the skills as samples with their ground truth, for `ace eval`
     and `ace train`; score them with `--environment strict`.
@@ -168,6 +170,8 @@ def _exported_text(book: Skillbook, export_format: _ExportFormat) -> str:
             return book.dumps()
         case "playbook":
             return book.as_playbook()
+        case "bullets":
+            return book.as_bullets()
         case "markdown":
             return f"{book.as_markdown()}\n"
         case "samples":
@@ -204,7 +208,7 @@ def _write_export(
         OSError: It cannot be written.
     """
     match export_format:
-        case "json" | "playbook" | "markdown" | "samples":
+        case "json" | "playbook" | "bullets" | "markdown" | "samples":
             replace_file(file, _exported_text(book, export_format).encode("utf-8"))
         case "block":
             write_managed_block(file, book.as_markdown())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +19,7 @@ from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.locations import shown_location
+from ace.skillbook.pruning import PrunedSkill, PruneRules, prune, skills_to_prune
 
 if TYPE_CHECKING:
     from ace.evaluation import SkillTestReport
@@ -85,11 +84,11 @@ def command(
     if not unneeded and any(value is not None for value in given.values()):
         raise UsageError("the options of the model, --answers and --workers are for --unneeded; add it")
     settings = load_settings({**model_options.flags(), "workers": workers, "skillbook": skillbook})
-    rules = _PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
+    rules = PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
     location = location_of(skillbook)
     check_writable(location)
     with warnings_shown(), opened(location) as book:
-        pruned = _skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
+        pruned = skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
         if unneeded:
             test = BookTest(settings=settings, without=True, answers=answers)
             report = test.report(book, author=_AUTHOR, note_results=False, assume_yes=yes, quiet=as_json)
@@ -126,16 +125,13 @@ def command(
     return DONE
 
 
-def _prune(book: Skillbook, location: str, pruned: Sequence[_PrunedSkill]) -> int | None:
+def _prune(book: Skillbook, location: str, pruned: Sequence[PrunedSkill]) -> int | None:
     with book.deferred_commits():
-        for each in pruned:
-            if each.evidence:
-                book.update_skill(each.skill.id, evidence=each.evidence)
-            book.remove_skill(each.skill.id, soft=each.skill.is_active)
+        prune(book, pruned)
         return save(book, location, author=_AUTHOR)
 
 
-def _as_json(each: _PrunedSkill) -> dict[str, object]:
+def _as_json(each: PrunedSkill) -> dict[str, object]:
     return {
         "id": each.skill.id,
         "section": each.skill.section,
@@ -146,14 +142,14 @@ def _as_json(each: _PrunedSkill) -> dict[str, object]:
     }
 
 
-def _planned(pruned: Sequence[_PrunedSkill]) -> str:
+def _planned(pruned: Sequence[PrunedSkill]) -> str:
     deleted = sum(not each.skill.is_active for each in pruned)
     removed = len(pruned) - deleted
     parts = [f"{counted(removed, 'skill')} will be removed"] if removed else []
     return ", ".join([*parts, f"{counted(deleted, 'skill')} will be deleted"] if deleted else parts)
 
 
-def _print(pruned: Sequence[_PrunedSkill], *, is_to_be_done: bool) -> None:
+def _print(pruned: Sequence[PrunedSkill], *, is_to_be_done: bool) -> None:
     """Print the skills that are removed, which agents no longer see, and those that are deleted from the file."""
     if not pruned:
         print_text("no skills to remove")
@@ -173,33 +169,7 @@ def _print(pruned: Sequence[_PrunedSkill], *, is_to_be_done: bool) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PruneRules:
-    """Rules for the skills to remove or delete."""
-
-    harmful: bool = True
-    """Whether to remove skills that were judged harmful more often than helpful."""
-    unhelpful_uses: int | None = None
-    """The number of judgements from which a skill that never helped is removed."""
-    unused_days: float | None = None
-    """The age in days from which a skill that was never judged is removed."""
-    invalid: bool = False
-    """Whether to delete skills that were removed or merged into others earlier."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PrunedSkill:
-    """A skill to remove or delete."""
-
-    skill: Skill
-    """The skill."""
-    reason: str
-    """The reason, as text."""
-    evidence: str = ""
-    """The evidence for the history of the skill; empty if the skill itself contains it."""
-
-
-def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[_PrunedSkill]:
+def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[PrunedSkill]:
     """Return the skills that a test found to be unneeded, with the answers as evidence; without pinned ones.
 
     Args:
@@ -217,49 +187,5 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[_P
             answers = "; ".join(
                 f"case {each.case.id}: {each.case.question} -> {each.answer_without}" for each in of_skill
             )
-            found.append(_PrunedSkill(skill, why, f"Unneeded: {why}. {answers}"))
+            found.append(PrunedSkill(skill, why, f"Unneeded: {why}. {answers}"))
     return found
-
-
-def _skills_to_prune(skills: Iterable[Skill], rules: _PruneRules, now: datetime) -> list[_PrunedSkill]:
-    """Return the skills to remove or delete, with the reasons; without pinned ones.
-
-    Args:
-        skills: All skills of a book, including inactive ones.
-        rules: The rules for these skills.
-        now: The current time, for their ages.
-
-    Example:
-        >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]
-        >>> [(each.skill.id, each.reason) for each in _skills_to_prune(skills, _PruneRules(), datetime.now(UTC))]
-        [('a-00001', 'harmful 2, helpful 0')]
-    """
-    found = ((skill, _reason(skill, rules, now)) for skill in skills)
-    return [_PrunedSkill(skill, reason) for skill, reason in found if reason]
-
-
-def _reason(skill: Skill, rules: _PruneRules, now: datetime) -> str:
-    if not skill.is_active:
-        before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
-        return before if rules.invalid else ""
-    if skill.pinned:
-        return ""
-    if rules.harmful and skill.harmful > skill.helpful:
-        return f"harmful {skill.harmful}, helpful {skill.helpful}"
-    uses = sum(skill.counts().values())
-    if rules.unhelpful_uses is not None and uses >= rules.unhelpful_uses and not skill.helpful:
-        return f"judged {counted(uses, 'time')} and never helpful"
-    if rules.unused_days is not None and not uses:
-        age = _age(skill, now)
-        if age is not None and age / timedelta(days=1) >= rules.unused_days:
-            return f"never judged in {age.days} days"
-    return ""
-
-
-def _age(skill: Skill, now: datetime) -> timedelta | None:
-    """Return the age of a skill; None if its file does not contain the time."""
-    try:
-        added = datetime.fromisoformat(skill.created_at)
-    except ValueError:
-        return None
-    return now - (added if added.tzinfo is not None else added.replace(tzinfo=UTC))

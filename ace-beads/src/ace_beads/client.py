@@ -1,0 +1,246 @@
+"""Calls the program `bd` of the tracker beads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ace.arguments import shown
+from ace.detached import LEARNING_VARIABLE
+from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace.trace_log import check_task_id
+
+__all__ = ["BINARY_VARIABLE", "Bead", "BeadsClient", "BeadsError", "BeadsNotFoundError", "BeadsTimeoutError"]
+
+BINARY_VARIABLE: Final = "ACE_BD_BINARY"
+"""The environment variable with the path of `bd`, if it is not on PATH."""
+_LONGEST_QUOTE: Final = 200
+
+
+class BeadsError(Exception):
+    """`bd` failed, or printed what is not an issue."""
+
+
+class BeadsNotFoundError(BeadsError):
+    """`bd` is not installed, or cannot be started."""
+
+
+class BeadsTimeoutError(BeadsError):
+    """`bd` did not end in time, and was killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bead:
+    """An issue of the tracker."""
+
+    id: str
+    """Its id, such as `bd-42`."""
+    title: str
+    """What it is about, in one line."""
+    status: str
+    """Such as `open`, `in_progress` or `closed`."""
+    description: str = ""
+    """What is to be done."""
+    issue_type: str = ""
+    """Such as `bug` or `task`."""
+    priority: int | None = None
+    """From 0, the highest, to 4; None if it is not known."""
+    labels: Sequence[str] = ()
+    """Its labels."""
+    close_reason: str = ""
+    """Why it was closed."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed."""
+        return self.status == "closed"
+
+
+class BeadsClient:
+    """Reads and closes issues with the program `bd`.
+
+    Both forms of its JSON are read: a list of issues, and (the default from version 2.0) an object with the list in
+    `data`. Hooks of `bd` that start a learner of ACE do nothing for the changes that are made here.
+
+    Args:
+        binary: The program; by default the variable `ACE_BD_BINARY`, else `bd` on PATH.
+        folder: A folder of the project. `bd` looks for `.beads` in it and above it.
+        timeout: How long one call may take, in seconds.
+
+    Example:
+        >>> BeadsClient("/nowhere/bd").version()
+        Traceback (most recent call last):
+        ...
+        ace_beads.client.BeadsNotFoundError: '/nowhere/bd' was not found: install bd (https://github.com/steveyegge...
+    """
+
+    def __init__(self, binary: str | None = None, folder: str | Path = ".", *, timeout: float = 30.0) -> None:
+        self.binary: Final = binary or os.environ.get(BINARY_VARIABLE) or "bd"
+        """The program."""
+        self.folder: Final = Path(folder)
+        """The folder in which it is run."""
+        self.timeout: Final = timeout
+        """How long one call may take, in seconds."""
+
+    def version(self) -> str:
+        """Return the version of `bd`, such as `1.0.5`.
+
+        Raises:
+            BeadsError: It cannot be called, or prints no version.
+        """
+        printed = self._run("version").strip()
+        words = printed.split("\n")[0].split()
+        found = next((word for word in words if word[:1].isdigit()), None)
+        if found is None:
+            raise BeadsError(f"'bd version' printed no version: {_quoted(printed)}")
+        return found
+
+    def show(self, id: str) -> Bead:
+        """Return an issue.
+
+        Args:
+            id: Its id.
+
+        Raises:
+            ValueError: It is not the id of an issue.
+            BeadsError: There is no such issue, or `bd` cannot be called.
+        """
+        command = ("show", check_task_id(id), "--json")
+        issues = _issues_in(self._run(*command), command)
+        if len(issues) != 1:
+            raise BeadsError(f"'bd {' '.join(command)}' printed {len(issues)} issues, not one")
+        return issues[0]
+
+    def close(self, id: str, reason: str = "") -> Bead:
+        """Close an issue, and return it.
+
+        Args:
+            id: Its id.
+            reason: Why it is closed; if it is empty, `bd` uses its default.
+
+        Raises:
+            ValueError: It is not the id of an issue.
+            BeadsError: It was not closed, as far as `bd` says, or `bd` cannot be called.
+        """
+        command = ("close", check_task_id(id), *([f"--reason={reason}"] if reason else []), "--json")
+        closed = _issues_in(self._run(*command), ("close", id, "--json"))
+        found = next((bead for bead in closed if bead.is_closed), None)
+        if found is None:
+            raise BeadsError(f"'bd close {id}' did not close it; 'bd show {id}' shows its state")
+        return found
+
+    def _run(self, *arguments: str) -> str:
+        """Return what a command of `bd` prints. Files take its output: a process that it leaves may keep pipes open."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                process = subprocess.Popen(
+                    [self.binary, *arguments],
+                    cwd=self.folder,
+                    env={**os.environ, LEARNING_VARIABLE: "1"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise BeadsNotFoundError(self._why_not_started(error)) from error
+            try:
+                code = process.wait(self.timeout)
+            except BaseException as error:
+                _kill(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise BeadsTimeoutError(
+                        f"'bd {arguments[0]}' did not end within {self.timeout:g} s, and was killed"
+                    ) from None
+                raise
+            printed, complaint = _content_of(out), _content_of(err)
+        if code:
+            said = _error_in(complaint) or _error_in(printed) or f"exit code {code}"
+            raise BeadsError(f"'bd {' '.join(arguments[:2])}' failed: {said}")
+        return printed
+
+    def _why_not_started(self, error: OSError) -> str:
+        if not self.folder.is_dir():
+            return f"no such folder: {str(self.folder)!r}"
+        if isinstance(error, FileNotFoundError):
+            return (
+                f"{self.binary!r} was not found: install bd (https://github.com/steveyegge/beads), or name it with the "
+                f"variable {BINARY_VARIABLE}"
+            )
+        return f"{self.binary!r} cannot be started: {error.strerror}"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with those that it has started in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _content_of(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+def _issues_in(printed: str, command: Sequence[str]) -> list[Bead]:
+    """Return the issues in the JSON that a command has printed."""
+    wrong = BeadsError(f"'bd {' '.join(command)}' did not print issues as JSON, but {_quoted(printed)}")
+    try:
+        found = json.loads(printed)
+    except (ValueError, RecursionError):
+        raise wrong from None
+    if isinstance(found, dict) and "schema_version" in found and "data" in found:
+        found = found["data"]
+    records = found if isinstance(found, list) else [found]
+    if not all(isinstance(record, dict) for record in records):
+        raise wrong
+    try:
+        return [_bead(record) for record in records]
+    except ValueError:
+        raise wrong from None
+
+
+def _bead(record: Record) -> Bead:
+    """Return the issue in a record.
+
+    Raises:
+        ValueError: It is not an issue.
+    """
+    status = text_in(record, "status")
+    if not status:
+        raise ValueError("an issue without a status")
+    priority = number_in(record, "priority")
+    return Bead(
+        id=check_task_id(record.get("id")),
+        title=text_in(record, "title"),
+        status=status,
+        description=text_in(record, "description"),
+        issue_type=text_in(record, "issue_type"),
+        priority=None if priority is None else int(priority),
+        labels=tuple(label for label in list_in(record, "labels") if isinstance(label, str)),
+        close_reason=text_in(record, "close_reason"),
+    )
+
+
+def _error_in(text: str) -> str:
+    """Return the error in a JSON object, or the last line of any other text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return text_in(found, "error") or text_in(mapping_in(found, "data"), "error")
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:_LONGEST_QUOTE] if lines else ""
+
+
+def _quoted(text: str) -> str:
+    return shown(text.strip()[:_LONGEST_QUOTE]) if text.strip() else "nothing"

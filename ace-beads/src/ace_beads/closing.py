@@ -1,0 +1,152 @@
+"""Closes an issue: tests, records the attempt, learns from it, and only then calls `bd close`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ace.integrations import UsageError, note
+from ace.redaction import Redactor
+from ace.trace_log import CommandRun, ExecutionTrace, TraceLog, run_command
+from ace_beads.client import Bead, BeadsClient
+from ace_beads.learning import learn_within
+from ace_beads.project import LEARNER_MODULE, Project
+
+__all__ = ["Closing", "parsed_command"]
+
+_OPERATORS = {"&&", "||", ";", "|", ">", ">>", "<", "&", "2>&1"}
+
+
+def parsed_command(text: str, origin: str) -> list[str]:
+    """Return the program and the arguments in a text. No shell reads them.
+
+    Args:
+        text: The command.
+        origin: Where it comes from, for the error.
+
+    Raises:
+        UsageError: It is empty, has an unclosed quotation mark, or needs a shell.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{origin}: {text!r} cannot be read: {error}") from error
+    if not words:
+        raise UsageError(f"{origin}: no command in {text!r}")
+    if found := next((word for word in words if word in _OPERATORS), None):
+        raise UsageError(
+            f"{origin}: no shell reads {text!r}, so {found!r} has no effect; use: sh -c {shlex.quote(text)}"
+        )
+    return words
+
+
+@dataclass
+class Closing:
+    """The steps of closing an issue. Each says what it did, and records what went wrong in `failures`."""
+
+    client: BeadsClient
+    bead: Bead
+    project: Project
+    log: TraceLog
+    redactor: Redactor
+    tell: Callable[[str], None]
+    """Shows a line of the result."""
+    failures: list[str] = field(default_factory=list)
+    """What went wrong, in words."""
+
+    def test(self, command: Sequence[str]) -> CommandRun:
+        """Run the tests, and pass on their output. Their environment has the id of the issue in `ACE_TASK`.
+
+        Args:
+            command: The program and its arguments.
+
+        Raises:
+            UsageError: It cannot be started.
+        """
+        self.tell(f"test     {shlex.join(command)}")
+        try:
+            ran = run_command(command, environ={**os.environ, "ACE_TASK": self.bead.id}, redactor=self.redactor)
+        except OSError as error:
+            raise UsageError(
+                f"cannot run {shlex.join(command)}: {error.strerror or error}; {self.bead.id} stays open, and nothing "
+                "was captured"
+            ) from error
+        said = "passed" if ran.exit_code == 0 else f"failed with exit code {ran.exit_code}"
+        self.tell(f"         {said}")
+        return ran
+
+    def capture(self, ran: CommandRun | None) -> bool:
+        """Append the attempt to the trace log.
+
+        Args:
+            ran: The tests; None if there are none, in which case the attempt counts as a success.
+
+        Returns:
+            Whether it was written.
+        """
+        description = "\n\n".join(filter(None, (self.bead.title, self.bead.description)))
+        trace = ExecutionTrace(
+            task_id=self.bead.id,
+            outcome="failure" if ran is not None and ran.exit_code else "success",
+            task_description=self.redactor.redact(description),
+            execution_results=[] if ran is None else [ran.result],
+            more={"tested": ran is not None},
+        )
+        try:
+            self.log.append(trace)
+        except OSError as error:
+            self.failures.append(
+                f"{self.log.path}: {error.strerror or error}; the attempt at {self.bead.id} was not captured"
+            )
+            return False
+        self.tell(f"capture  {trace.place} ({trace.outcome}) in {self.log.path}")
+        return True
+
+    def learn(self, seconds: float) -> bool:
+        """Learn from the attempts at the issue; if that fails or takes too long, queue it.
+
+        Args:
+            seconds: How long it may take.
+
+        Returns:
+            Whether a process has to continue it in the background.
+        """
+        id = self.bead.id
+        self.tell(f"learn    ace learn --task {id}")
+        code = learn_within(id, Path.cwd(), seconds)
+        if code == 0:
+            return False
+        self.project.add_job(id, Path.cwd())
+        if code is None:
+            self.failures.append(
+                f"learning from {id} took longer than {seconds:g} s; it continues in the background, and "
+                "'ace beads status' shows whether it is done"
+            )
+            return True
+        self.failures.append(
+            f"learning from {id} failed with exit code {code}, and is queued; the next hook tries it again, or run "
+            f"'ace learn --task {id}'"
+        )
+        return False
+
+    def close(self, reason: str) -> None:
+        """Close the issue.
+
+        Args:
+            reason: Why; if it is empty, `bd` uses its default.
+
+        Raises:
+            BeadsError: It was not closed, as far as `bd` says.
+        """
+        self.client.close(self.bead.id, reason)
+        self.tell(f"close    {self.bead.id} is closed")
+
+    def continue_in_background(self) -> None:
+        """Start the learner, which outlives this process."""
+        try:
+            self.project.queue.start_learner(LEARNER_MODULE)
+        except OSError as error:
+            note(f"ace: the learner cannot be started: {error.strerror or error}")

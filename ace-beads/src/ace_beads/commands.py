@@ -1,0 +1,257 @@
+"""`ace beads`: close issues of the tracker beads when their tests pass, and learn from the work on them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli import CommandContext
+from ace.integrations import DONE, WITH_FAILURES, UsageError, check_is_path, note, print_json, print_text
+
+if TYPE_CHECKING:
+    from ace_beads.closing import Closing
+    from ace_beads.project import Project
+
+__all__ = ["app"]
+
+app = App(name="beads", help="Close issues of beads when their tests pass, and learn from the work on them.")
+hook_app = App(name="hook", help="What the hooks of bd call.")
+app.command(hook_app)
+
+Flag = Parameter(negative="")
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+@app.command
+def close(
+    id: str,
+    *,
+    reason: Annotated[str, Parameter(show_default=False, allow_leading_hyphen=True)] = "",
+    test: str | None = None,
+    no_learn: Annotated[bool, Parameter(name="--no-learn", negative="")] = False,
+    force: Annotated[bool, Flag] = False,
+    learn_timeout: float = 120.0,
+    context: CommandContext,
+) -> int:
+    """Run the tests, record the attempt, learn from it, and close the issue if the tests pass.
+
+    If the tests fail, the attempt is recorded and learned from too, and the issue stays open. If learning fails or
+    takes too long, the issue is closed, and a process in the background learns later.
+
+    For example:
+
+        ace beads close bd-42 --reason "Imports are fixed"
+        ace beads close bd-42 --test "pytest -q tests/imports"
+
+    Args:
+        id: The id of the issue.
+        reason: Why it is closed.
+        test: The command that tests the work; no shell reads it. ACE_TASK is the id of the issue in its environment.
+            [env: ACE_BEADS_TEST] [default: the setting test in the table beads of ace.toml]
+        no_learn: Do not learn from the attempt now; it is recorded.
+        force: Close the issue even if the tests fail.
+        learn_timeout: How long learning may take, in seconds.
+        context: Gives the settings.
+    """
+    from ace_beads.client import BeadsError, BeadsNotFoundError
+
+    if not 0 < learn_timeout < inf:
+        raise UsageError(f"--learn-timeout must be greater than 0 seconds, got {learn_timeout:g}")
+    command = _test_command(test, context)
+    try:
+        closing = _closing(id, context)
+    except BeadsNotFoundError as error:
+        raise UsageError(str(error)) from error
+    except BeadsError as error:
+        note(f"ace: {error}")
+        return WITH_FAILURES
+    print_text(f"{closing.bead.id}: {closing.bead.title}")
+    if command is None:
+        print_text("test     no command: give --test, or set test in the table beads of ace.toml")
+    ran = None if command is None else closing.test(command)
+    is_captured = closing.capture(ran)
+    continues = is_captured and not no_learn and closing.learn(learn_timeout)
+    is_refused = ran is not None and ran.exit_code != 0 and not force
+    if is_refused:
+        closing.failures.append(
+            f"the tests fail, so {closing.bead.id} stays open; fix them and run the same command again, or close it "
+            "with --force"
+        )
+    else:
+        try:
+            closing.close(reason)
+        except BeadsError as error:
+            closing.failures.append(f"{error}; run 'bd close {closing.bead.id}' when that is solved")
+    if continues:
+        closing.continue_in_background()
+    for failure in closing.failures:
+        note(f"ace: {failure}")
+    return WITH_FAILURES if closing.failures else DONE
+
+
+def _test_command(option: str | None, context: CommandContext) -> list[str] | None:
+    from ace_beads.closing import parsed_command
+
+    if option is not None:
+        return parsed_command(option, "--test")
+    setting = context.own_setting("test")
+    return None if setting is None else parsed_command(setting, "the setting test in [beads]")
+
+
+def _closing(id: str, context: CommandContext) -> Closing:
+    """Return the steps for an issue that is open.
+
+    Raises:
+        UsageError: The id is not valid, or the issue is closed.
+        BeadsError: `bd` does not show the issue.
+    """
+    from ace.redaction import Redactor
+    from ace.trace_log import TraceLog
+    from ace_beads.client import BeadsClient
+    from ace_beads.closing import Closing
+
+    project = _project(None)
+    settings = context.settings()
+    client = BeadsClient()
+    try:
+        bead = client.show(id)
+    except ValueError as error:
+        raise UsageError(f"ID: {error}") from error
+    if bead.is_closed:
+        raise UsageError(f"{bead.id} is closed already; 'ace learn --task {bead.id}' learns from the attempts at it")
+    return Closing(client, bead, project, TraceLog(settings.trace_log), Redactor(allow=settings.allowed), print_text)
+
+
+@app.command
+def install(*, project: Path | None = None) -> int:
+    """Learn from every issue that bd closes, with a hook.
+
+    A section is written into .beads/hooks/on_close; whatever else is in that file is kept. The hook only starts a
+    process in the background, which learns from the recorded attempts at the issue.
+
+    For example:
+
+        ace beads install
+
+    Args:
+        project: The folder of the project. [default: the current folder]
+    """
+    from ace_beads.client import BeadsClient, BeadsNotFoundError
+    from ace_beads.hook_file import HookFileError, install_section
+
+    found = _project(project)
+    client = BeadsClient(folder=found.root)
+    if shutil.which(client.binary) is None:
+        try:
+            client.version()
+        except BeadsNotFoundError as error:
+            raise UsageError(str(error)) from error
+    missing = [each for each in (found.hook.parent,) if not each.exists()]
+    found.make_state_folder()
+    found.made.note(missing)
+    try:
+        install_section(found.hook)
+    except HookFileError as error:
+        found.made.remove_empty()
+        note(f"ace: {error}")
+        return WITH_FAILURES
+    print_text(f"Installed in {found.hook}. When bd closes an issue, the recorded attempts at it are learned from.")
+    return DONE
+
+
+@app.command
+def uninstall(*, project: Path | None = None) -> int:
+    """Remove the hook and the queue. Skills and recorded attempts are kept.
+
+    For example:
+
+        ace beads uninstall
+
+    Args:
+        project: The folder of the project. [default: the current folder]
+    """
+    from ace.detached import LEARNER_AT_WORK
+    from ace_beads.hook_file import remove_section
+
+    found = _project(project)
+    was_installed = remove_section(found.hook)
+    had_queue = found.queue.folder.exists()
+    if had_queue:
+        shutil.rmtree(found.queue.folder / "queue", ignore_errors=True)
+        with found.queue.lock(wait=True, on_wait=lambda: note(LEARNER_AT_WORK)):
+            made = found.made.read()
+            shutil.rmtree(found.queue.folder)
+        found.made.remove_empty(made)
+    print_text("Removed." if was_installed or had_queue else "Nothing was installed.")
+    return DONE
+
+
+@app.command
+def status(*, project: Path | None = None, as_json: Json = False, context: CommandContext) -> int:
+    """Show whether the hook is installed and works, the test command, and which issues wait to be learned from.
+
+    For example:
+
+        ace beads status
+
+    Args:
+        project: The folder of the project. [default: the current folder]
+        as_json: Print one JSON object.
+        context: Gives the settings.
+    """
+    from ace_beads.status import beads_status
+
+    found = beads_status(_project(project), context.own_setting("test") or "")
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print_text("\n".join(found.lines()))
+        for problem in found.problems:
+            note(f"ace: {problem}")
+    return WITH_FAILURES if found.problems else DONE
+
+
+@hook_app.command(name="close")
+def hook_close(id: str, *, project: Path | None = None) -> int:
+    """Queue a closed issue, and start a process in the background that learns from it. The hook on_close calls this.
+
+    For example:
+
+        ace beads hook close bd-42
+
+    Args:
+        id: The id of the issue.
+        project: The folder of the project. [default: the current folder]
+    """
+    import os
+
+    from ace.detached import LEARNING_VARIABLE
+    from ace.trace_log import check_task_id
+    from ace_beads.project import LEARNER_MODULE
+
+    if os.environ.get(LEARNING_VARIABLE):  # `ace beads close` has just learned from it
+        return DONE
+    try:
+        check_task_id(id)
+    except ValueError as error:
+        raise UsageError(f"ID: {error}") from error
+    found = _project(project)
+    found.add_job(id, found.root)
+    found.queue.start_learner(LEARNER_MODULE)
+    print_text(f"{id} is queued; its attempts are learned from in the background")
+    return DONE
+
+
+def _project(folder: Path | None) -> Project:
+    from ace_beads.project import NoTrackerError, find_project
+
+    check_is_path("--project", folder)
+    try:
+        return find_project(folder or Path.cwd())
+    except NoTrackerError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,71 @@
+"""The detached learner: `python -m ace_beads.learner` works off the queue in its folder and exits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ace.detached import Job, JobQueue
+from ace.integrations import UsageError, note
+from ace.trace_log import TraceLog, check_task_id
+from ace_beads.learning import learn_command
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Work off the queue whose folder is the current one."""
+    queue = JobQueue(Path.cwd())
+    queue.work_off(lambda job: _learn(queue, job))
+    return 0
+
+
+def _learn(queue: JobQueue, job: Job) -> bool:
+    """Learn from an issue. Returns whether the next one can be tried."""
+    from ace.cli import CommandContext
+
+    task, folder = job.field("task_id"), job.field("folder")
+    try:
+        check_task_id(task)
+        os.chdir(folder)
+    except (ValueError, OSError) as error:
+        _fail(queue, job, f"{job.path}: {error}")
+        return True
+    try:
+        log = TraceLog(CommandContext("beads").settings().trace_log)
+    except UsageError as error:  # a wrong setting, which concerns all jobs
+        _fail(queue, job, str(error), is_outage=True)
+        return False
+    try:
+        has_attempts = next(log.read([task]), None) is not None
+    except OSError as error:
+        _fail(queue, job, f"{log.path}: {error.strerror or error}")
+        return True
+    if not has_attempts:
+        _log(f"{task}: {log.path} has no attempts at it")
+        queue.remove(job)
+        return True
+    done = subprocess.run(learn_command(task), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    _log(f"{task}: ace learn --task {task}, exit code {done.returncode}\n{done.stdout}{done.stderr}".rstrip())
+    if done.returncode == 0:
+        queue.remove(job)
+    else:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        _fail(queue, job, f"{task}: {lines[-1]}", is_outage=done.returncode == 2)  # 2: no usable model, for example
+    return done.returncode != 2
+
+
+def _fail(queue: JobQueue, job: Job, problem: str, *, is_outage: bool = False) -> None:
+    _log(problem)
+    queue.note_failure(job, problem, is_outage=is_outage)
+
+
+def _log(text: str) -> None:
+    note(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

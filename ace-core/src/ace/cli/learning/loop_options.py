@@ -1,0 +1,186 @@
+"""The options of `ace learn` that decide what is kept of a trace: the mode, the confidence, the gates, the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from ace.cli.errors import UsageError
+from ace.cli.inputs import STANDARD_INPUT, task_ids
+from ace.cli.learning.validated_run import ValidationOptions
+from ace.cli.options import Flag, check_from_one
+
+if TYPE_CHECKING:
+    from ace.cli.learning.learning_command import RunFlags
+    from ace.cli.settings import Settings
+    from ace.cli.skillbooks.opening import SkillbookPlace
+
+__all__ = ["GateName", "LoopChoice", "LoopFlags"]
+
+GateName = Literal["cases", "counters", "score"]
+
+_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score")
+"""Those that ask no model come first."""
+_NONE: Final = "none"
+_MOST_CHANGES: Final = 3
+_CONFIDENCE: Final = 0.8
+_OFFLINE_EPOCHS: Final = 3
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LoopFlags:
+    """Options of learning from tasks."""
+
+    task: Annotated[list[str], Parameter(name=["--task", "--beads"], negative="", show_default=False)] = field(
+        default_factory=list
+    )
+    """Learn only from the attempts at these tasks in a trace log; several ids are separated by commas."""
+    mode: Literal["online", "offline"] | None = None
+    """online learns from each attempt once, in the order of the log. offline repeats them in 3 epochs with the tasks in
+    a random order, removes skills with a net score below -3 after each, and ends early if an epoch changes no skill.
+    [default: online with --task]"""
+    watch: Annotated[bool, Flag] = False
+    """Then wait for further attempts in the trace log, until Ctrl-C. Each is learned once, even after a restart."""
+    min_confidence: float | None = None
+    """Learn only insights with at least this confidence, from 0 to 1. It depends on how many tasks have shown them;
+    the others wait in insights.jsonl. [default: 0; 0.8 with --task, --mode or --watch]"""
+    max_operations: Annotated[int | None, Parameter(name=["--max-operations", "--max-deltas"])] = None
+    """Apply at most this many changes from one trace, judgements of skills not counted. [default: no limit; 3 with
+    --task, --mode or --watch]"""
+    gate: str | None = None
+    """What decides whether the changes from a trace are kept; several are separated by commas, and all must accept.
+    counters refuses changes that lose skills which were judged helpful. cases asks the model the cases of the affected
+    skills, and refuses changes that break one. score needs --validate. A gate needs a .db skillbook.
+    [default: none; with --task, --mode or --watch: cases, or counters if the skillbook has no cases; score with
+    --validate]"""
+    block: Path | None = None
+    """Write the skills into a managed block of this text file, such as AGENTS.md, after each trace.
+    [env: ACE_BLOCK]"""
+    use_legacy: Annotated[bool, Flag] = False
+    """The same as --min-confidence 0 --gate none: learn from every insight, without a gate."""
+
+    def checked(
+        self,
+        paths: Sequence[str],
+        settings: Settings,
+        place: SkillbookPlace,
+        run: RunFlags,
+        validation: ValidationOptions,
+    ) -> LoopChoice:
+        """Return what was chosen, with the defaults.
+
+        Args:
+            paths: The inputs.
+            settings: The settings of the command line.
+            place: The skillbook that learns.
+            run: The options of the run.
+            validation: The options of the validation.
+
+        Raises:
+            UsageError: The options do not fit together, or not to the skillbook.
+        """
+        check_from_one({"--max-operations": self.max_operations})
+        self._check_confidence()
+        if self.watch:
+            self._check_watch(paths, settings, run, validation)
+        is_loop = bool(self.task or self.mode or self.watch)
+        gates = self._gates(place, is_loop=is_loop, validates=bool(validation.validate))
+        confidence = self.min_confidence
+        if confidence is None:
+            confidence = _CONFIDENCE if is_loop and not self.use_legacy else 0.0
+        return LoopChoice(
+            tasks=task_ids(self.task),
+            is_loop=is_loop,
+            is_offline=self.mode == "offline",
+            is_watching=self.watch,
+            min_confidence=confidence,
+            max_operations=self.max_operations or (_MOST_CHANGES if is_loop else None),
+            gates=gates,
+            has_insights=(is_loop or bool(confidence)) and not self.use_legacy,
+            block=None if settings.block is None else Path(settings.block),
+        )
+
+    def _check_confidence(self) -> None:
+        value = self.min_confidence
+        if value is not None and not 0 <= value <= 1:
+            raise UsageError(f"--min-confidence must be from 0 to 1, got {value:g}")
+        if self.use_legacy and (value or self.gate not in (None, _NONE)):
+            raise UsageError("--use-legacy means --min-confidence 0 --gate none; omit it, or the other option")
+
+    def _check_watch(
+        self, paths: Sequence[str], settings: Settings, run: RunFlags, validation: ValidationOptions
+    ) -> None:
+        if self.mode == "offline":
+            raise UsageError("--watch learns from attempts as they come; --mode offline needs them all, so omit one")
+        if run.resume or run.give_up:
+            raise UsageError("--watch always resumes where it was stopped; omit --resume and --give-up")
+        if STANDARD_INPUT in paths:
+            raise UsageError("--watch needs a file that grows, not standard input; give the path of a trace log")
+        if len(paths) > 1:
+            raise UsageError(f"--watch takes one trace log, got {len(paths)} paths")
+        if validation.validate:
+            raise UsageError("--watch has no end at which to validate; omit --validate, or --watch")
+        if run.dry_run or run.limit is not None or run.results is not None:
+            raise UsageError("--watch cannot be combined with --dry-run, --limit or --results")
+        if settings.epochs > 1 or settings.shuffle is not None:
+            raise UsageError("--watch learns from each attempt once, in the order of the log; omit --epochs, --shuffle")
+
+    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...] | None:
+        """Return the gates in the order in which they are asked; None for the default of the loop."""
+        given = _NONE if self.use_legacy else self.gate
+        default = (*(("cases or counters",) if is_loop else ()), *(("score",) if validates else ()))
+        names = [name.strip() for name in given.split(",")] if given is not None else list(default)
+        unknown = [name for name in names if name not in (*_GATES, _NONE, "cases or counters")]
+        if unknown or (given is not None and "cases or counters" in names):
+            raise UsageError(f"--gate takes counters, cases, score or none, not {(unknown or names)[0]!r}")
+        if _NONE in names and len(names) > 1:
+            raise UsageError("--gate none cannot be combined with another gate")
+        if "score" in names and not validates:
+            raise UsageError("--gate score needs samples to validate on: give --validate FILE")
+        wants_gate = any(name != _NONE for name in names)
+        if (wants_gate or self.watch) and not place.keeps_history:
+            why = f"--gate {given or 'counters'}" if wants_gate else "--watch"
+            raise UsageError(
+                f"{why} needs a skillbook with a history, and {place.name!r} has none; "
+                "give a skillbook that ends in .db"
+            )
+        found = tuple(gate for gate in _GATES if gate in names)
+        return None if "cases or counters" in names and not found else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopChoice:
+    """What `LoopFlags` mean, with the defaults."""
+
+    tasks: Sequence[str] = ()
+    """The ids of the tasks; all if it is empty."""
+    is_loop: bool = False
+    """Whether attempts at tasks are learned one after the other."""
+    is_offline: bool = False
+    is_watching: bool = False
+    min_confidence: float = 0.0
+    """The confidence from which insights are learned, from 0 to 1."""
+    max_operations: int | None = None
+    """How many changes from one trace are applied."""
+    gates: Sequence[GateName] | None = ()
+    """The gates, in the order in which they are asked; None means `cases`, or `counters` if the book has no cases."""
+    has_insights: bool = False
+    """Whether insights, and the folders about accepted versions, are written."""
+    block: Path | None = None
+    """The file with a managed block of the skills."""
+
+    def settings(self, settings: Settings) -> Settings:
+        """Return the settings with the defaults of the mode.
+
+        Args:
+            settings: The settings of the command line.
+        """
+        if not self.is_offline:
+            return settings
+        epochs = _OFFLINE_EPOCHS if settings.origins["epochs"] == "default" else settings.epochs
+        return replace(settings, epochs=epochs, shuffle=settings.shuffle or 0)

@@ -1,0 +1,235 @@
+"""`ace learn --watch`: learns from the attempts in a trace log as they come, until it is interrupted.
+
+One and the same run is resumed for each batch of attempts, so a restart continues it. A model that cannot be reached
+makes it wait instead of ending it, and the attempts that failed meanwhile are tried again when the model answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from ace.cli.console import counted, last_note, note, print_json, warnings_shown
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+from ace.cli.fetch_model import fetch_if_missing
+from ace.cli.inputs import InputProblem
+from ace.cli.learning.run_plan import REASONS, RunPlan
+from ace.cli.learning.run_report import RunCounts, report_as_json
+from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model
+from ace.cli.prompt_templates import read_templates
+from ace.cli.signals import run_interruptibly
+from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook
+from ace.pipeline import CancellationToken
+from ace.protocols.errors import LLMCallError
+from ace.protocols.observers import observing
+from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
+from ace.runners.failures import first_cause
+from ace.runners.once import LearnedContents
+from ace.runners.run_session import SkillbookNotWrittenError
+from ace.trace_log import LoggedTrace, TraceLog, running_watcher, watching
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import SampleResult
+    from ace.skillbook import Skillbook
+
+__all__ = ["watch"]
+
+_FAILURES_BEFORE_WAITING: Final = 5
+_LONGEST_WAIT: Final = 60.0
+"""In seconds."""
+_LONGEST_PAUSE: Final = 0.1
+"""The time after which an interrupted wait ends at the latest, in seconds."""
+
+
+def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[str]) -> int:
+    """Learn from a log until the first signal, print the report, and return the exit code.
+
+    Args:
+        plan: What the user asked for; its only path is the log, which need not exist yet.
+        journal: Called with the skillbook before the first attempt.
+        tasks: The tasks whose attempts are learned from; all if it is empty.
+
+    Raises:
+        UsageError: Something is wrong with what was asked for. Nothing was learned then.
+    """
+    path = Path(plan.paths[0])
+    if path.exists() and not path.is_file():
+        raise UsageError(f"--watch needs the file of a trace log, and {plan.paths[0]!r} is not a file")
+    target = SkillbookPlace(plan.settings.skillbook)
+    check_place(target)
+    client = client_from_settings(plan.settings)
+    templates = read_templates(plan.settings.prompts, client)
+    reflector = plan.options.reflector_for(client, templates)
+    with warnings_shown(), watching(path, target.location) as is_mine:
+        if not is_mine:
+            pid = running_watcher(path, target.location)
+            process = "another process" if pid is None else f"the process {pid}"
+            raise UsageError(f"{process} is already watching {str(path)!r} for this skillbook; end it first")
+        announce(f"learning until Ctrl-C from the attempts in {path}", plan.settings, quiet=plan.as_json)
+        fetch_if_missing(plan.settings, assume_yes=plan.assume_yes)
+        counts = RunCounts()
+        with plan.logged(client), opened_skillbook(target) as (book, place), observing(counts):
+            runner = plan.command.runner(client, reflector, templates, plan.learning_options(book, place))
+            assert isinstance(runner, TraceAnalyser)
+            journal(book)
+            watcher = _Watcher(plan, runner, book, TraceLog(path), tasks, counts)
+            stopped_by = _until_interrupted(watcher)
+            problems = [InputProblem(f"{path}:{each.line}", each.reason) for each in watcher.log.problems]
+            report = counts.report(book, read=watcher.read, problems=problems, failed=runner.failures)
+            further = plan.command.further_results((), 1)
+            if plan.as_json:
+                about = {"command": "learn", "skillbook": str(target), "model": chosen_model(plan.settings)}
+                about |= {"place": place_of_model(plan.settings), "run": watcher.run_id, "stopped_by": stopped_by}
+                print_json({**about, **report_as_json(report), **further})
+            else:
+                plan.print_report(target, report, further, stopped_by)
+    if stopped_by == "cancelled":
+        if runner.failures:
+            note(f"ace: {counted(len(runner.failures), 'attempt')} failed; the next --watch tries what is left again")
+        return DONE
+    note(f"ace: {REASONS.get(stopped_by, stopped_by)}; what was learned is kept, and the next --watch continues")
+    return WITH_FAILURES
+
+
+def _until_interrupted(watcher: _Watcher) -> str:
+    """Watch until the first signal, and return what ended it: `cancelled`, or a limit."""
+
+    def stop_softly() -> None:
+        watcher.token.cancel()
+        note("ace: stopping after the current attempt; press Ctrl-C again to stop immediately")
+
+    def stop_at_once() -> None:
+        last_note("ace: stopped immediately; what was learned is kept, and the next --watch continues")
+
+    try:
+        run_interruptibly(watcher.work, on_first=stop_softly, on_second=stop_at_once)
+    except SkillbookNotWrittenError as error:
+        note(f"ace: {error.reason}")
+        return "skillbook_not_written"
+    except RunInUseError as error:
+        raise UsageError(str(error)) from error
+    return watcher.token.reason
+
+
+@final
+class _Watcher:
+    """Learns from the attempts that a log contains, and then from those that are appended."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        runner: TraceAnalyser,
+        book: Skillbook,
+        log: TraceLog,
+        tasks: Sequence[str],
+        counts: RunCounts,
+    ) -> None:
+        self.log = log
+        self.token = CancellationToken()
+        self.read = 0
+        """How many attempts were found."""
+        self.run_id = f"watch-{_hash_of(log.path, tasks)}"
+        self._plan = plan
+        self._runner = runner
+        self._book = book
+        self._tasks = tasks
+        self._counts = counts
+        self._failures = 0  # in a row
+        self._failed: dict[str, RecordedTrace] = {}
+        self._current: RecordedTrace | None = None
+        self._told = 0
+
+    def work(self) -> None:
+        store = self._book.store
+        assert store is not None, "a skillbook without a history is refused"
+        # What was learned before is skipped here: a run looks through its whole record each time.
+        learned = None if getattr(self._plan.command, "again", False) else LearnedContents(store, "")
+        for batch in self.log.follow_batches(self._tasks, cancel_token=self.token):
+            self._tell_problems()
+            self.read += len(batch)
+            traces = [_recorded(each) for each in batch]
+            new = [trace for trace in traces if learned is None or not learned.knows(trace)]
+            self._counts.already_learned += len(traces) - len(new)
+            if new and not self._learn(new):
+                return
+
+    def _learn(self, traces: Sequence[RecordedTrace]) -> bool:
+        """Learn from a batch, then from those that failed before if the model answers; return whether to continue."""
+        settings = self._plan.settings
+        waiting, self._failed = self._failed, {}
+        for part in (traces, list(waiting.values())):
+            if self._failures and part is not traces:
+                self._failed |= waiting
+                return not self.token.is_cancelled
+            if not part:
+                continue
+            left = None if settings.max_cost is None else settings.max_cost - self._counts.use.cost
+            if left is not None and left <= 0:
+                self.token.cancel("max_cost")
+                return False
+            self._runner.run(
+                self._paced(part),
+                run_id=self.run_id,
+                resume="auto",
+                once=self._plan.command.learns_once(SkillbookPlace(settings.skillbook)),
+                max_in_flight=1,
+                max_cost=left,
+                fail_fast=settings.fail_fast,
+                max_consecutive_failures=sys.maxsize,
+                reflection_window=settings.reflection_window,
+                forget_answers=self._plan.options.forget_answers,
+                cancel_token=self.token,
+                on_sample_end=self._ended,
+            )
+            if self.token.is_cancelled:
+                return False
+        return True
+
+    def _paced(self, traces: Sequence[RecordedTrace]) -> Iterator[RecordedTrace]:
+        """Yield the attempts, after a wait if the model could not be reached for the last ones."""
+        for trace in traces:
+            beyond = self._failures - _FAILURES_BEFORE_WAITING
+            if beyond >= 0:
+                seconds = min(2.0 ** min(beyond, 10), _LONGEST_WAIT)
+                note(
+                    f"ace: the model could not be reached for {self._failures} attempts; trying again in {seconds:g} s"
+                )
+                self._wait(seconds)
+            if self.token.is_cancelled:
+                return
+            self._current = trace
+            yield trace
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not self.token.is_cancelled and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _LONGEST_PAUSE))
+
+    def _ended(self, result: SampleResult[ACEStepContext]) -> None:
+        call = None if result.error is None else first_cause(result.error, LLMCallError)
+        if call is not None and not call.concerns_one_request:
+            self._failures += 1
+            if self._current is not None:
+                self._failed[self._current.place] = self._current
+        elif result.output is not None or call is not None:
+            self._failures = 0
+
+    def _tell_problems(self) -> None:
+        for problem in self.log.problems[self._told :]:
+            note(f"ace: {self.log.path}:{problem.line}: {problem.reason}")
+        self._told = len(self.log.problems)
+
+
+def _recorded(found: LoggedTrace) -> RecordedTrace:
+    return RecordedTrace(found.record, found.trace.place)
+
+
+def _hash_of(path: Path, tasks: Sequence[str]) -> str:
+    text = json.dumps([str(path.absolute()), sorted(tasks)])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,0 +1,103 @@
+"""Which skills to remove because they harm or do not help, and how they are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ace.skill import Skill
+
+if TYPE_CHECKING:
+    from ace.skillbook.book import Skillbook
+
+__all__ = ["PruneRules", "PrunedSkill", "prune", "skills_to_prune"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneRules:
+    """Rules for the skills to remove or delete."""
+
+    harmful: bool = True
+    """Whether to remove skills that were judged harmful more often than helpful."""
+    unhelpful_uses: int | None = None
+    """The number of judgements from which a skill that never helped is removed."""
+    unused_days: float | None = None
+    """The age in days from which a skill that was never judged is removed."""
+    net_below: int | None = None
+    """Skills that were judged helpful minus harmful less often than this are removed; None removes none for that."""
+    invalid: bool = False
+    """Whether to delete skills that were removed or merged into others earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedSkill:
+    """A skill to remove or delete."""
+
+    skill: Skill
+    """The skill."""
+    reason: str
+    """The reason, as text."""
+    evidence: str = ""
+    """The evidence for the history of the skill; empty if the skill itself contains it."""
+
+
+def prune(skillbook: Skillbook, pruned: Sequence[PrunedSkill]) -> None:
+    """Remove skills softly, and delete those that were removed before. The caller commits.
+
+    Args:
+        skillbook: The book.
+        pruned: What `skills_to_prune` returned for it.
+    """
+    for each in pruned:
+        if each.evidence:
+            skillbook.update_skill(each.skill.id, evidence=each.evidence)
+        skillbook.remove_skill(each.skill.id, soft=each.skill.is_active)
+
+
+def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:
+    """Return the skills to remove or delete, with the reasons; without pinned ones.
+
+    Args:
+        skills: All skills of a book, including inactive ones.
+        rules: The rules for these skills.
+        now: The current time, for their ages.
+
+    Example:
+        >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]
+        >>> [(each.skill.id, each.reason) for each in skills_to_prune(skills, PruneRules(), datetime.now(UTC))]
+        [('a-00001', 'harmful 2, helpful 0')]
+    """
+    found = ((skill, _reason(skill, rules, now)) for skill in skills)
+    return [PrunedSkill(skill, reason) for skill, reason in found if reason]
+
+
+def _reason(skill: Skill, rules: PruneRules, now: datetime) -> str:
+    if not skill.is_active:
+        before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
+        return before if rules.invalid else ""
+    if skill.pinned:
+        return ""
+    if rules.net_below is not None and skill.helpful - skill.harmful < rules.net_below:
+        return f"net score {skill.helpful - skill.harmful}, below {rules.net_below}"
+    if rules.harmful and skill.harmful > skill.helpful:
+        return f"harmful {skill.harmful}, helpful {skill.helpful}"
+    uses = sum(skill.counts().values())
+    if rules.unhelpful_uses is not None and uses >= rules.unhelpful_uses and not skill.helpful:
+        times = "1 time" if uses == 1 else f"{uses} times"
+        return f"judged {times} and never helpful"
+    if rules.unused_days is not None and not uses:
+        age = _age(skill, now)
+        if age is not None and age / timedelta(days=1) >= rules.unused_days:
+            return f"never judged in {age.days} days"
+    return ""
+
+
+def _age(skill: Skill, now: datetime) -> timedelta | None:
+    """Return the age of a skill; None if its file does not contain the time."""
+    try:
+        added = datetime.fromisoformat(skill.created_at)
+    except ValueError:
+        return None
+    return now - (added if added.tzinfo is not None else added.replace(tzinfo=UTC))

@@ -1,0 +1,145 @@
+"""Runs `ace learn --watch` again and again, and kills it at a chosen place each time. Started as a program.
+
+The arguments are the folder of the project, the seed, the number of kills, and those of `ace learn`. Each run is a fork
+of this process, which has imported everything; it ends by itself when the log has nothing new. The last run is not
+killed. The places of the kills are printed, one JSON list in each line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import ace.cli.commands.learn
+import ace.deduplication
+import ace.evaluation
+import ace.insights
+import ace.outputs
+import ace.providers.direct_requests
+import ace.providers.litellm
+import ace.roles
+import ace.roles.trace_reading
+import ace.skillbook.sqlite_store
+import ace.steps
+import ace.trace_log.log
+from ace.atomic_file import make_folder
+from ace.cli import main
+from ace.steps import ApplyStep, ArtifactStep, InsightOutcomeStep, InsightStep, PersistStep, ReflectStep
+
+PLACES = ("reflect", "insights", "before the commit", "after the commit", "artifact", "block", "append")
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+def dying(function: Callable[..., Any], after: int, *, is_late: bool) -> Callable[..., Any]:
+    """Return a function that kills the process at its nth call, before it or when it has returned."""
+    calls = 0
+
+    def call(*args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == after and not is_late:
+            die()
+        result = function(*args, **options)
+        if calls == after:
+            die()
+        return result
+
+    return call
+
+
+def torn(append_line: Callable[..., None], after: int) -> Callable[..., None]:
+    """Return an `append_line` that kills the process when it has written the half of its nth line."""
+    calls = 0
+
+    def append(path: str | Path, line: str, **options: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls < after:
+            append_line(path, line, **options)
+            return
+        make_folder(Path(path).parent)
+        with Path(path).open("ab") as file:
+            file.write(line.encode()[: len(line) // 2])
+            file.flush()
+            os.fsync(file.fileno())
+        die()
+
+    return append
+
+
+def arm(place: str, after: int) -> None:
+    """Kill this process at a place."""
+    steps: dict[str, tuple[Any, bool]] = {
+        "reflect": (ReflectStep, True),
+        "insights": (InsightStep, True),
+        "before the commit": (ApplyStep, False),
+        "after the commit": (InsightOutcomeStep, False),
+        "artifact": (ArtifactStep, True),
+        "block": (PersistStep, True),
+    }
+    if place == "append":
+        patched: Any = ace.insights
+        patched.append_line = torn(patched.append_line, after)
+        return
+    step, is_late = steps[place]
+    step.__call__ = dying(step.__call__, after, is_late=is_late)
+
+
+def end_when_idle() -> None:
+    """Let a watch end by itself when the log has nothing new."""
+    log: Any = ace.trace_log.log
+
+    def is_cancelled_within(seconds: float, token: Any) -> bool:
+        token.cancel()
+        return True
+
+    log._is_cancelled_within = is_cancelled_within
+
+
+def run(folder: Path, arguments: list[str], place: str | None, after: int) -> int:
+    """Run one watch in a fork, and return how it ended."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.chdir(folder)
+    output = os.open(folder.parent / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    end_when_idle()
+    if place is not None:
+        arm(place, after)
+    sys.argv = ["ace", *arguments]
+    try:
+        code = main()
+    except SystemExit as error:
+        code = int(error.code or 0)
+    os._exit(code)
+
+
+def program() -> int:
+    folder, seed, kills, arguments = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+    chosen = random.Random(seed)
+    done = 0
+    for number in range(kills):
+        place = PLACES[number] if number < len(PLACES) else chosen.choice(PLACES)
+        after = chosen.randint(1, 2)
+        code = run(folder, arguments, place, after)
+        done += code == -signal.SIGKILL
+        print(json.dumps([place, after, code]), flush=True)
+    code = run(folder, arguments, None, 0)
+    print(json.dumps(["end", done, code]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(program())
