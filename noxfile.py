@@ -177,6 +177,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.learning_workers", "--quick")
     session.run("python", "-m", "benchmarks.loop", "--quick")
     session.run("python", "-m", "benchmarks.update_groups", "--quick")
+    session.run("python", "-m", "benchmarks.service_scale", "--quick")
     session.run("python", "-m", "benchmarks.first_result", "--quick")
     session.run("python", "-m", "benchmarks.transcripts", "--quick")
     session.run("python", "-m", "benchmarks.similarity")

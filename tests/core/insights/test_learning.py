@@ -34,8 +34,11 @@ def answer(request: ScriptedRequest) -> Mapping[str, Any] | str:
     """Learn a rule from each trace that says RULE, whose evidence is what follows BECAUSE, and remove on LOSE."""
     if request.role == "reflector":
         evidence = re.search(r"BECAUSE ([^\n\"\\]+)", request.text)
-        why = "" if evidence is None else evidence[1]
-        learning: dict[str, Any] = {"learning": RULE, "evidence": why, "justification": ""}
+        learning: dict[str, Any] = {
+            "learning": RULE,
+            "evidence": "" if evidence is None else evidence[1],
+            "justification": "",
+        }
         if "CLAIM" in request.text:  # a model cannot know that other tasks have shown it
             learning["trace_ids"] = ["bd-5", "bd-6", "bd-7", "bd-8"]
         other = {"learning": "Name the branch after the task.", "evidence": "", "justification": ""}
