@@ -67,7 +67,9 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.skillbook
 	python -m benchmarks.learning
 	python -m benchmarks.learning_workers
+	python -m benchmarks.loop
 	python -m benchmarks.update_groups
+	python -m benchmarks.service_scale
 	python -m benchmarks.first_result
 	python -m benchmarks.prompt_reuse
 	python -m benchmarks.transcripts
@@ -75,6 +77,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.reflection
 	python -m benchmarks.tracing
 	python -m benchmarks.opik
+	python -m benchmarks.server
 	python -m benchmarks.comparison
 
 .PHONY: docs

@@ -143,12 +143,29 @@ LIKELY = [
     ("My password is hunter2.", "hunter2", "secret"),
     ("PIN: 4711", "4711", "secret"),
     ("Mein Passwort war Igel7!", "Igel7", "secret"),
+    ("pw tiger-river-stone", "tiger-river-stone", "secret"),
+    ("my pin 4711 fails", "4711", "secret"),
+    ("Write to jane_7 at acme.io.", "jane_7 at acme.io", "email_address"),
+    ("jane AT acme.com", "jane AT acme.com", "email_address"),
+    ("jane @ posta.it", "jane @ posta.it", "email_address"),
+    ("to de89 3704 0044 0532 0130 00", "de89 3704 0044 0532 0130 00", "bank_account"),
+    ("DE89.3704.0044.0532.0130.00", "DE89.3704.0044.0532.0130.00", "bank_account"),
+    ("4111.1111.1111.1111", "4111.1111.1111.1111", "card_number"),
+    ("4111-1111-1111-1112", "4111-1111-1111-1112", "card_number"),
+    ("078 05 1120", "078 05 1120", "social_security_number"),
+    ("My SSN is 078051120.", "078051120", "social_security_number"),
+    ("please call me at 612 345 678", "612 345 678", "phone_number"),
+    ("Handy: 51 23 45 67", "51 23 45 67", "phone_number"),
+    ("text 555-0142", "555-0142", "phone_number"),
+    ("it is zero one seven zero four four two", "zero one seven zero four four two", "phone_number"),
 ]
 UNLIKELY = [
     "am 01.02.2026 10:30 Uhr, 01/02/2026, 01-02-2026 11",
     "0.123456789, ISBN 0-306-40615-2, 08:30 to 09:45, 2026-01-02 10:11:12.123456, v01.2.3",
-    "The password is wrong. password: required. pin 1234, token2",
-    "icon@2x.png, git@github.com, 0000000000, 00:1A:2B:3C:4D:5E",
+    "The password is wrong. password: required. pin 12, token2, no pw here",
+    "icon@2x.png, git@github.com, 0000000000, 00:1A:2B:3C:4D:5E, meet me at acme.com",
+    "call 3 functions, text 2026-11-22 09:30, phone 2.0, reach 100 000 users, call it 12.5",
+    "one two three four, ab12 cdef 3456 7890 abcd, 123 45 67, ssn 12345",
 ]
 
 
@@ -156,7 +173,7 @@ UNLIKELY = [
 def test_what_may_be_sensitive_is_found_only_if_asked_for(text: str, part: str, kind: str) -> None:
     assert find(text) == []
     assert [(text[each.start : each.end], each.kind) for each in Redactor(thorough=True).find(text)] == [(part, kind)]
-    assert Redactor(thorough=True, allow=[kind]).find(text) == []
+    assert kind not in {found.kind for found in Redactor(thorough=True, allow=[kind]).find(text)}
 
 
 @pytest.mark.parametrize("text", UNLIKELY)

@@ -65,6 +65,7 @@ def context(**fields: Any) -> ACEStepContext:
 def test_a_sample_has_a_trace(receiver: Receiver) -> None:
     ctx = context(
         sample=Sample("Which carrier takes a vase?", context="It is of glass.", ground_truth="courier"),
+        trace={"question": "of the trace", "context": "of the trace"},
         agent_output=AgentOutput(reasoning="By [ship-00001].", final_answer="courier", skill_ids=["ship-00001"]),
         reflection=ReflectorOutput(
             reasoning="It was right.", correct_approach="The same.", key_insight="Glass goes by courier.", raw={"x": 1}
@@ -295,6 +296,7 @@ def test_a_call_of_which_litellm_tells_little(receiver: Receiver) -> None:
     assert (first["name"], first["model"], second["name"]) == ("chat m", "m", "chat n")
     assert first["input"] == {"messages": [{"content": "2+2?"}]} and first["total_estimated_cost"] == 0.5
     assert "total_estimated_cost" not in second and second["usage"] == dict.fromkeys(second["usage"], 0)
+    assert "provider" not in first and "provider" not in second
     assert second["input"] == {"messages": [{"content": "3+3?"}]}
     assert second["output"] == {"response": {"content": "It is [hidden: secret]."}}
     assert datetime.fromisoformat(second["start_time"]) == datetime(2026, 11, 24, 7, 0, 0, tzinfo=UTC)

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from ace.runners import TraceAnalyser
-from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
-from ace_otel import instrument
 from tests.otel.test_delivery import closed_port
 from tests.requirement import missing
 from tests.support.command_line import ace
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
@@ -42,7 +41,9 @@ def phoenix(tmp_path: Path) -> Iterator[str]:
         "PHOENIX_TELEMETRY_ENABLED": "false",
     }
     with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([command, "serve"], env=environ, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [command, *command_of_the_guide("phoenix/bin/phoenix")], env=environ, stdout=log, stderr=log
+        )
     try:
         while process.poll() is None and not is_up(address):
             time.sleep(0.2)
@@ -70,14 +71,26 @@ def spans_of(address: str) -> list[tuple[str, str]]:
     return [(each["node"]["name"], each["node"]["statusCode"]) for each in project["spans"]["edges"]]
 
 
-def test_phoenix_receives_a_run(phoenix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def command_of_the_guide(beginning: str) -> list[str]:
+    """The arguments of a command of the guide."""
+    guide = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "see-runs-in-your-tools.md"
+    if not guide.exists():
+        missing("phoenix", "the guide is not next to an installed wheel")
+    [line] = [line for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith(f"    {beginning}")]
+    return line.split()[1:]
+
+
+def test_phoenix_receives_a_run(phoenix: str, tmp_path: Path) -> None:
     where = {"PHOENIX_COLLECTOR_ENDPOINT": phoenix}
-    done = ace("otel", "check", "phoenix", folder=tmp_path, environ=where)
+    done = ace(*command_of_the_guide("ace otel check"), folder=tmp_path, environ=where)
     assert (done.code, done.out.partition(":")[0]) == (0, "received")
-    monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", phoenix)
-    with instrument("phoenix"):
-        runner = TraceAnalyser.from_roles(reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager())
-        runner.run(["Repeat the code word kit0001code."])
-    while len(spans := spans_of(phoenix)) < 7:  # it stores what it has accepted a moment later
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.json").write_text(json.dumps({"task": "t1", "answer": "LESSON w1"}), encoding="utf-8")
+    with ScriptedServer(learning_script()) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base, "--yes"]
+        done = ace(*command_of_the_guide("ace learn logs/"), *model, folder=tmp_path, environ=where)
+    assert done.code == 0 and "lost" not in done.err, done.err
+    expected = {"ace.otel.check", "ace.run", "ace.sample", "ace.step ReflectStep", "chat scripted"}
+    while not expected <= {name for name, _ in spans_of(phoenix)}:  # it stores what it has accepted a moment later
         time.sleep(0.2)
-    assert {"ace.otel.check", "ace.run", "ace.sample", "ace.step ReflectStep"} <= {name for name, _ in spans}
+    assert ("ace.run", "OK") in spans_of(phoenix) or ("ace.run", "UNSET") in spans_of(phoenix)

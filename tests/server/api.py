@@ -16,9 +16,10 @@ from ace import LiteLLMClient, Skillbook
 from ace_server import keys, opening, tables
 from ace_server.api.app import create_app
 from ace_server.database import Database, now
-from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
+from ace_server.subjects import Subjects
+from tests.server.service_world import SEAL
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Script, ScriptedServer
 
@@ -61,6 +62,10 @@ class Api:
         with self.service.database.reading() as connection:
             return list(connection.execute(sa.select(table).order_by(table.c.id)).all())
 
+    def pseudonym(self, subject: str) -> str:
+        """Return what the database has instead of the name of a subject."""
+        return Subjects(self.service.database, self.service.seal).pseudonym(subject)
+
     def publish(self, *lessons: str, book: str = "default") -> str:
         """Add skills to a book, publish it, and return the release."""
         from ace_server import releases
@@ -92,9 +97,7 @@ def running_api(database: Database, folder: Path, *, script: Script | None = Non
     (folder / "books").mkdir(exist_ok=True)
     with ScriptedServer(script or learning_script()) as model:
         client = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none", max_retries=0)
-        service = Service(
-            settings=found, database=database, seal=Seal([new_key()]), client=client, model="openai/scripted"
-        )
+        service = Service(settings=found, database=database, seal=SEAL, client=client, model="openai/scripted")
         opening.add_book(found, database, "default", exist_ok=True)
         with database.writing() as connection:
             _, key = keys.add_key(connection, "admin", ["admin"])

@@ -9,16 +9,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ace.pipeline import CancellationToken
 from ace.providers import LiteLLMClient
 from ace_server import tables
+from ace_server.batches import make_batches
 from ace_server.database import Database, Row, new_id, now
+from ace_server.learning import learn
 from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
 
 FAST = {
     "schedule_seconds": 0.1,
-    "heartbeat_seconds": 0.2,
+    "heartbeat_seconds": 0.1,
     "silent_seconds": 1.0,
     "retry_seconds": 0.05,
     "batch_age": 0.0,
@@ -27,7 +30,8 @@ FAST = {
 """Settings with which a test does not wait."""
 
 
-SEAL = Seal([new_key()])
+SEAL_KEY = new_key()
+SEAL = Seal([SEAL_KEY])
 
 
 def service_on(database: Database, folder: Path, api_base: str, **settings: Any) -> Service:
@@ -89,10 +93,10 @@ def add_feedback(service: Service, request: str | None, *, book: str = "default"
 
 
 def rows_of(service: Service, table: sa.Table, **values: Any) -> list[Row]:
-    """Return the rows of a table that have these values, in the order of their ids."""
+    """Return the rows of a table that have these values, in the order in which they were added."""
     conditions = [table.c[name] == value for name, value in values.items()]
     with service.database.reading() as connection:
-        return list(connection.execute(sa.select(table).where(*conditions).order_by(table.c.id)))
+        return list(connection.execute(sa.select(table).where(*conditions).order_by(table.c.at)))
 
 
 def states(service: Service) -> list[str]:
@@ -110,3 +114,10 @@ def wait_for_batches(service: Service, count: int = 1) -> list[Row]:
     """Wait until this many batches have ended, and return them."""
     wait_until(lambda: sum(row.state in ("learned", "failed") for row in rows_of(service, tables.batch)) >= count)
     return rows_of(service, tables.batch)
+
+
+def learn_all(service: Service) -> list[str]:
+    """Make the batches that are due, learn from each once in this thread, and return how each attempt ended."""
+    make_batches(service)
+    queued = [row.id for row in rows_of(service, tables.batch) if row.state in ("queued", "running")]
+    return [learn(service, batch, worker="wrk_1", token=CancellationToken()) for batch in queued]

@@ -36,7 +36,7 @@ def test_an_answer_is_given_with_the_published_release_and_stored_sealed(api: Ap
     api.client.__exit__()  # stops the app, so that everything is written
     first, second = api.rows(tables.request)
     assert [first.id, second.id] == [before["request_id"], after["request_id"]]
-    assert (first.subject, second.release, second.skill_ids) == ("ann", release, "lessons-00001")
+    assert (first.subject, second.release, second.skill_ids) == (api.pseudonym("ann"), release, "lessons-00001")
     assert b"rain" not in second.question + second.answer + second.context
     seal = api.service.seal
     assert seal.open(second.question) == "What about rain?"
@@ -78,6 +78,16 @@ def test_a_request_that_is_not_valid_is_rejected_without_its_text(api: Api) -> N
         assert set(error) == {"code", "message", "request_id"}
         assert "secret" not in response.text
         assert error["request_id"] == response.headers["x-request-id"]
+
+
+def test_a_route_that_does_not_exist_is_an_error_of_the_api(api: Api) -> None:
+    for method, path, status, code in [
+        ("GET", "/v1/missing", 404, "not_found"),
+        ("GET", "/v1/answers", 405, "method_not_allowed"),
+        ("POST", "/v1/books", 405, "method_not_allowed"),
+    ]:
+        response = api.client.request(method, path)
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
 
 
 def test_half_of_a_surrogate_pair_is_rejected(api: Api) -> None:
@@ -125,7 +135,8 @@ def test_a_model_that_fails_is_reported_and_leaves_the_service_working(
 ) -> None:
     database = Database(tmp_path / "server.db")
     database.migrate()
-    with running_api(database, tmp_path, script=replying(reply), answer_seconds=1.0) as api:
+    seconds = 1.0 if isinstance(reply, NoResponse) else 60.0
+    with running_api(database, tmp_path, script=replying(reply), answer_seconds=seconds) as api:
         response = api.post("/answers", {"question": "What about rain?"})
         assert (response.status_code, response.json()["error"]["code"]) == (status, code)
         assert api.client.get("/healthz").json() == {"status": "ok"}

@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace_server import jobs, tables
+from ace_server.batches import retry_batch
 from ace_server.database import Database
 from ace_server.service import Service
 from tests.server.service_world import (
     add_book,
     add_feedback,
     add_request,
+    learn_all,
     rows_of,
     service_on,
     states,
     wait_for_batches,
+    wait_until,
 )
 from tests.support.learning_script import learning_script
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
+
+
+class Model:
+    """A model that learns; it can be broken, or wait."""
+
+    def __init__(self) -> None:
+        self.broken: Callable[[ScriptedRequest], bool] = lambda request: False
+        self.go = threading.Event()
+        self.go.set()
+        self.is_asked = threading.Event()
+        self._learns = learning_script()
+
+    def __call__(self, request: ScriptedRequest) -> Reply | str | Any:
+        self.is_asked.set()
+        self.go.wait()
+        return HttpError(500, "broken") if self.broken(request) else self._learns(request)
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(learning_script()) as found:
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+def server(model: Model) -> Iterator[ScriptedServer]:
+    with ScriptedServer(model) as found:
         yield found
+        model.go.set()
+
+
+@pytest.fixture
+def service(tmp_path: Path, server: ScriptedServer) -> Iterator[Service]:
+    """A service on SQLite."""
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    yield service_on(database, tmp_path, server.api_base)
+    database.close()
 
 
 @contextmanager
@@ -39,20 +76,158 @@ def working(service: Service) -> Iterator[jobs.Worker]:
         worker.stop()
 
 
+def skills(service: Service) -> list[str]:
+    with closing(service.open_book("default")) as book:
+        return [skill.content for skill in book.skills()]
+
+
+def prompts(server: ScriptedServer, role: str = "reflector") -> list[str]:
+    return [request.text for request in server.requests if request.role == role]
+
+
 def test_a_correction_becomes_a_skill_and_a_candidate(
     database: Database, tmp_path: Path, server: ScriptedServer
 ) -> None:
     service = service_on(database, tmp_path, server.api_base)
     add_book(service)
-    request = add_request(service, "tides")
-    add_feedback(service, request, correction="LESSON tides")
+    add_feedback(service, add_request(service, "tides"), correction="LESSON tides")
     with working(service):
         [batch] = wait_for_batches(service)
     assert states(service) == ["learned"]
-    with closing(service.open_book("default")) as book:
-        assert [skill.content for skill in book.skills()] == ["Remember LESSON tides."]
+    assert skills(service) == ["Remember LESSON tides."]
     assert (batch.state, batch.samples, batch.learned, batch.failed, batch.model_calls) == ("learned", 1, 1, 0, 2)
     [release] = rows_of(service, tables.release)
     assert (release.state, release.batch, release.id) == ("candidate", batch.id, batch.release)
     [review] = rows_of(service, tables.review)
     assert (review.kind, review.release, review.state) == ("release", release.id, "open")
+
+
+def test_words_of_users_are_feedback_and_only_corrections_are_the_right_answer(
+    service: Service, server: ScriptedServer
+) -> None:
+    add_book(service)
+    add_feedback(service, add_request(service, "tides"), thumb="up", score=0.75, comment="Short.")
+    add_feedback(service, add_request(service, "winds"), correction="LESSON winds")
+    assert learn_all(service) == ["ended"]
+    liked, corrected = sorted(prompts(server), key=lambda text: "winds" in text)
+    assert "The user likes the answer. The user gives the answer a score of 0.75" in liked
+    assert "The user comments: Short." in liked
+    assert "The user says that the answer is wrong: LESSON winds" in corrected
+    right = [text.partition("# Right answer")[2].partition("# Feedback")[0] for text in (liked, corrected)]
+    assert ["LESSON" in each for each in right] == [False, True]
+    assert "unknown" not in right[0]
+
+
+def test_recorded_traces_are_learned_the_same_way(service: Service, server: ScriptedServer) -> None:
+    add_book(service)
+    trace = {"messages": [{"role": "user", "content": "What about LESSON tides, jane@acme.com?"}]}
+    add_feedback(service, None, kind="trace", trace=json.dumps(trace))
+    assert learn_all(service) == ["ended"]
+    assert skills(service) == ["Remember LESSON tides."]
+    [prompt] = prompts(server)
+    assert "[EMAIL_1]" in prompt and "jane@acme.com" not in prompt
+
+
+def test_answers_without_feedback_only_lead_to_tags(service: Service, server: ScriptedServer) -> None:
+    add_book(service, learning="heuristic")
+    with closing(service.open_book("default")) as book:
+        known = book.add_skill("lessons", "Remember LESSON tides.")
+    add_request(service, "LESSON tides and LESSON winds", skill_ids=known.id)
+    assert learn_all(service) == ["ended"]
+    assert states(service) == ["learned"]
+    with closing(service.open_book("default")) as book:
+        assert [(skill.content, skill.helpful) for skill in book.skills()] == [("Remember LESSON tides.", 1)]
+
+
+def test_what_users_wrote_is_not_kept_with_the_skills(service: Service, tmp_path: Path) -> None:
+    add_book(service)
+    add_feedback(service, add_request(service, "MARKER"), correction="LESSON tides", comment="MARKER")
+    assert learn_all(service) == ["ended"]
+    with closing(service.open_book("default")) as book:
+        assert book.store is not None and list(book.store.recorded_answers()) == []
+        assert len(book) == 1
+    assert b"MARKER" not in b"".join(path.read_bytes() for path in (tmp_path / "books").iterdir())
+
+
+def test_a_batch_fails_after_three_attempts_and_can_be_tried_again(
+    service: Service, server: ScriptedServer, model: Model
+) -> None:
+    add_book(service, publish="always")
+    for word in ("tides", "winds"):
+        add_feedback(service, add_request(service, word), correction=f"LESSON {word}")
+    model.broken = lambda request: "What about winds" in request.text
+    with working(service):
+        [batch] = wait_for_batches(service)
+        assert (batch.state, batch.attempts, batch.learned, batch.failed) == ("failed", 3, 1, 1)
+        assert states(service) == ["learned", "failed"]
+        assert skills(service) == ["Remember LESSON tides."]
+        [first] = rows_of(service, tables.release)
+        model.broken = lambda request: False
+        with service.database.writing() as connection:
+            assert retry_batch(connection, batch.id) == 1
+        wait_until(lambda: states(service) == ["learned"] * 2)
+        [batch] = wait_for_batches(service)
+    assert (batch.state, batch.attempts, batch.problem) == ("learned", 4, None)
+    assert (batch.learned, batch.failed) == (2, 0)
+    assert skills(service) == ["Remember LESSON tides.", "Remember LESSON winds."]
+    assert sum("What about tides" in text for text in prompts(server)) == 1
+    assert [(row.state, row.version) for row in rows_of(service, tables.release)] == [
+        ("retired", first.version),
+        ("published", first.version + 1),
+    ]
+
+
+def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
+    database: Database, tmp_path: Path, server: ScriptedServer, model: Model
+) -> None:
+    service = service_on(database, tmp_path, server.api_base, silent_seconds=1000, reflect_workers=1)
+    add_book(service)
+    for number in range(4):
+        add_feedback(service, add_request(service, f"word{number}"), correction=f"LESSON word{number}")
+    model.go.clear()
+    worker = jobs.start_worker(service)
+    model.is_asked.wait()
+    stopping = threading.Thread(target=worker.stop)
+    stopping.start()
+    model.go.set()
+    stopping.join()
+    [batch] = rows_of(service, tables.batch)
+    assert (batch.state, states(service)) == ("running", ["batched"] * 4)
+    with working(service):
+        wait_for_batches(service)
+    assert states(service) == ["learned"] * 4
+    assert sorted(skills(service)) == [f"Remember LESSON word{number}." for number in range(4)]
+    assert len(prompts(server)) == 4
+
+
+def test_a_process_has_the_only_worker_on_sqlite(service: Service) -> None:
+    add_book(service)
+    with working(service), pytest.raises(jobs.WorkerRunningError, match="one at a time"):
+        jobs.start_worker(service)
+
+
+@pytest.mark.parametrize(("truth", "is_better"), [("LESSON tides", True), ("unknown", False)])
+def test_the_gate_publishes_unless_the_held_out_score_fell(
+    service: Service, tmp_path: Path, truth: str, is_better: bool
+) -> None:
+    samples = tmp_path / "validation.jsonl"
+    samples.write_text(json.dumps({"question": "What about tides?", "ground_truth": truth}), encoding="utf-8")
+    add_book(service, validation=str(samples))
+    add_feedback(service, add_request(service, "the sea"), correction="LESSON tides")
+    assert learn_all(service) == ["ended"]
+    [release] = rows_of(service, tables.release)
+    assert (release.state, release.score) == (("published", 1.0) if is_better else ("candidate", 0.0))
+    assert skills(service) == (["Remember LESSON tides."] if is_better else [])
+    with closing(service.open_book("default")) as book:
+        assert len(book.as_of(release.version)) == 1
+    assert not list(tmp_path.glob("validation-*"))
+
+
+def test_a_book_that_cannot_be_opened_fails_its_batch_with_the_reason(service: Service, tmp_path: Path) -> None:
+    add_book(service)
+    (tmp_path / "books" / "default.db").write_text("something else", encoding="utf-8")
+    add_feedback(service, add_request(service, "tides"), correction="LESSON tides")
+    with working(service):
+        [batch] = wait_for_batches(service)
+    assert (batch.state, batch.attempts, states(service)) == ("failed", 3, ["failed"])
+    assert "default.db" in batch.problem

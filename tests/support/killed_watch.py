@@ -61,11 +61,11 @@ def torn(append_line: Callable[..., None], after: int) -> Callable[..., None]:
     """Return an `append_line` that kills the process when it has written the half of its nth line."""
     calls = 0
 
-    def append(path: str | Path, line: str) -> None:
+    def append(path: str | Path, line: str, **options: Any) -> None:
         nonlocal calls
         calls += 1
         if calls < after:
-            append_line(path, line)
+            append_line(path, line, **options)
             return
         make_folder(Path(path).parent)
         with Path(path).open("ab") as file:

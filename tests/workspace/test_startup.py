@@ -133,3 +133,24 @@ def test_a_command_that_asks_a_server_loads_no_library_of_a_provider(tmp_path: P
 def test_an_import_stays_within_its_budget_of_modules(name: str, budget: int) -> None:
     foreign = sorted(module for module in modules_loaded_by(name) if top_level(module) != "ace")
     assert len(foreign) <= budget, f"`import {name}` loads {len(foreign)} modules: {', '.join(foreign)}"
+
+
+SERVICE = {"cryptography", "dbos", "fastapi", "jinja2", "limits", "sqlalchemy", "starlette", "uvicorn"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["skillbook", "--help"], ["--version"]])
+def test_the_service_is_not_loaded_by_other_commands(arguments: list[str]) -> None:
+    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
+    command = [sys.executable, "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    loaded = set(map(top_level, json.loads(printed.splitlines()[-1])))
+    assert sorted(SERVICE & loaded) == []
+
+
+def test_the_help_of_the_service_loads_no_engine() -> None:
+    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
+    command = [sys.executable, "-c", COMMAND_PROGRAM, json.dumps(["server", "run", "--help"]), *folders]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    loaded = set(json.loads(printed.splitlines()[-1]))
+    assert "ace_server.commands" in loaded
+    assert sorted({"dbos", "fastapi", "sqlalchemy", "uvicorn"} & loaded) == []

@@ -140,7 +140,7 @@ def create_private(path: str | Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
-def append_line(path: str | Path, line: str) -> None:
+def append_line(path: str | Path, line: str, *, is_durable: bool = True) -> None:
     """Add a line to a text file. It is on the disk when this returns.
 
     An incomplete line of a killed process becomes a separate line.
@@ -148,6 +148,7 @@ def append_line(path: str | Path, line: str) -> None:
     Args:
         path: The file; it and its folder are created if they do not exist.
         line: The text, without a line break.
+        is_durable: Whether it also survives a failure of the system, not only of the process; that takes longer.
 
     Raises:
         OSError: If the line cannot be written.
@@ -170,8 +171,9 @@ def append_line(path: str | Path, line: str) -> None:
             line = line if file.read(1) == b"\n" else f"\n{line}"
         file.write(f"{line}\n".encode())
         file.flush()
-        os.fsync(file.fileno())
-    if is_new:
+        if is_durable:
+            os.fsync(file.fileno())
+    if is_new and is_durable:
         _sync_folder(real_path(target).parent)
 
 

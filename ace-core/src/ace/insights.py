@@ -337,11 +337,12 @@ class InsightLog:
                     found.update(texts[text])
             return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
 
-    def record(self, insights: Iterable[Insight]) -> None:
-        """Record insights that are new or have changed. They are on the disk when this returns.
+    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> None:
+        """Record insights that are new or have changed. They are in the file when this returns.
 
         Args:
             insights: The insights. The time of those without a timestamp is set.
+            is_durable: Whether they also survive a failure of the system, not only of the process; that takes longer.
 
         Raises:
             OSError: The log cannot be written.
@@ -359,7 +360,7 @@ class InsightLog:
                 return
             size = self.path.stat().st_size if self.path.exists() else 0
             try:
-                append_line(self.path, "\n".join(lines))
+                append_line(self.path, "\n".join(lines), is_durable=is_durable)
             except OSError:
                 if self.path.exists() and self.path.stat().st_size > size:
                     os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock

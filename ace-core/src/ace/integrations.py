@@ -8,8 +8,8 @@
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
-- the samples of an evaluation in files: `all_samples`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
+- the samples of an evaluation in files: `all_samples`;
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
   `SkillsChanged`.
 

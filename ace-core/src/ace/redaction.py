@@ -525,13 +525,14 @@ _CODE: Final = re.compile(r"(?=.*[_.:/])[A-Za-z]+\d{0,2}(?:[_.:/-]+[A-Za-z]*\d{0
 
 _LABELLED: Final = "a password or key"
 _LIKELY_PASSWORD: Final = re.compile(
-    r"\b(?:password|passwort|passwd|passphrase|pass ?code|pwd)"
-    r"[\"'`)\]]{0,2}[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
-    r"((?=[^\s\"'`]{0,40}\d)(?=[^\s\"'`]{0,40}[^\W\d_])[^\s\"'`,;<>(){}\[\]|\\]{5,300})"
-    r"|\b(?:pin|pin code|cvc|cvv|security code)[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|[:=])[ \t]{0,3}(\d{3,8})(?!\w)",
+    r"\b(?:password|passwort|passwd|passphrase|pass ?code|pwd|pw)"
+    r"[\"'`)\]]{0,2}[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|:=|=>|[:=]|(?<=pw) )[ \t]{0,3}[\"'`]?"
+    r"([A-Za-z]{3,20}(?:-[A-Za-z]{3,20}){2,9}(?![\w-])|(?=[^\s\"'`]{0,40}\d)(?=[^\s\"'`]{0,40}[^\W\d_])[^\s\"'`,;<>(){}\[\]|\\]{5,300})"
+    r"|\b(?:pin|cvc|cvv|security code)(?: code)?[ \t]{0,3}(?:\b(?:is|was|ist|war)\b:?|[:=])[ \t]{0,3}(\d{3,8})(?!\w)"
+    r"|\bpin (\d{4,6})(?!\w)",
     re.IGNORECASE,
 )
-"""A password or number after a label; shorter than `_ASSIGNED` requires."""
+"""A password, also one of words, or a number after a label; shorter than `_ASSIGNED` requires."""
 
 
 def _secrets_in(text: str, folded: str) -> Iterator[Finding]:
@@ -570,8 +571,8 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[Finding]:
 
 def _likely_secrets_in(text: str) -> Iterator[Finding]:
     for found in _LIKELY_PASSWORD.finditer(text):
-        value = (found[1] or found[2]).rstrip(".!?:")
-        if not _PLACEHOLDER.fullmatch(value) and not _is_code(value):
+        value = found[found.lastindex or 0].rstrip(".!?:")
+        if not _PLACEHOLDER.fullmatch(value) and ("-" in value or not _is_code(value)):
             start = found.start(found.lastindex or 0)
             yield Finding(start, start + len(value), "secret", _LABELLED)
 
@@ -673,6 +674,11 @@ _SPACED_EMAIL: Final = re.compile(
 _SPOKEN_EMAIL: Final = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64}( at )([\w-]{1,63}(?: dot [\w-]{1,63}){0,5} dot [A-Za-z]{2,24})(?!\w)", re.IGNORECASE
 )
+_LIKELY_EMAIL: Final = re.compile(
+    r"(?<![\w.+-])(?:[\w.+-]{1,64}( @ | AT )|(?=[\w.+-]{0,63}[\d_.+-])[\w.+-]{1,64}( at ))"
+    r"([\w-]{1,63}(?:\.[\w-]{1,63}){0,9}\.[A-Za-z]{2,24})(?![\w-])"
+)
+"""With blanks, in any domain. Before a small `at`, it must not be a word, as in `meet me at acme.com`."""
 _AT_SIGNS: Final = ("@", "at)", "at]", "at}", "at )", "at ]", "at }")
 """Every match of `_EMAIL` or `_SPACED_EMAIL` holds one of these, in letters of any case."""
 _WRITTEN_DOT: Final = re.compile(r" ?[(\[{] ?(?:dot|\.) ?[)\]}] ?| dot ", re.IGNORECASE)
@@ -698,8 +704,18 @@ _NATIONAL_PHONE: Final = re.compile(
     r")(?!\w|[.,:-]?\d)"
 )
 """A number without the code of its country: with a leading zero, or in the American form."""
-_NO_NATIONAL_PHONE: Final = re.compile(r"0?\d[-./](?:0?\d|1[0-2])[-./](?:19|20)\d\d.*|.*000000.*")
+_NO_NATIONAL_PHONE: Final = re.compile(
+    r"[0-3]?\d[-./](?:0?\d|1[0-2])[-./](?:19|20)\d\d.*|(?:19|20)\d\d[-./](?:0?\d|1[0-2])[-./][0-3]?\d.*|.*000000.*"
+)
 """A date, with what follows it, or a round number."""
+_CALLED_PHONE: Final = re.compile(
+    r"\b(?:call|phone|telephone|tel|mobile|cell|fax|sms|text|reach|whatsapp|telefon|handy|erreichbar|rufen?|anrufen)\b"
+    r"[^\d\n]{0,25}?(?<![\w.,:/+#-])(\d{2,4}(?:[ ./-]\d{2,7}){1,5})(?!\w|[.,:/-]\d)",
+    re.IGNORECASE,
+)
+"""A number in groups, shortly after a word for calling."""
+_SPOKEN_DIGIT: Final = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
+_SPOKEN_PHONE: Final = re.compile(rf"\b{_SPOKEN_DIGIT}(?:(?:, |[ -]){_SPOKEN_DIGIT}){{6,15}}\b", re.IGNORECASE)
 _PHONE_SIGNS: Final = ("tel", "phone", "mob", "cell", "fax", "handy")
 _NO_PHONE: Final = re.compile(
     r"\+?(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./].*|\+\d+\.\d+|\+\d{1,3}(?:\.\d{1,3}){3}|.*000000"
@@ -715,23 +731,41 @@ _CARD_LENGTHS: Final = {"2": (16,), "3": (14, 15, 16), "4": (13, 16, 19), "5": (
 _EIGHT_DIGITS: Final = re.compile(r"(?:\D*+\d){8}")
 """What begins a text in which a number of a card, a person or a telephone can be."""
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
+_LIKELY_IBAN: Final = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ .-]?[A-Za-z0-9]){11,40}(?![A-Za-z0-9])", re.ASCII
+)
+"""Also in small letters, or with dots."""
+_LIKELY_CARD: Final = re.compile(r"(?<![\w.,/+-])[3-6]\d{3}([ .-])\d{4}\1\d{4}\1\d{4}(?!\w|[-.,/ ]\d)")
+"""Four groups of digits, also mistyped."""
+_LIKELY_SOCIAL_SECURITY: Final = re.compile(
+    r"(?<![\w.,/+-])(?!000|666|9)\d{3} (?!00)\d{2} (?!0000)\d{4}(?!\w|[-., ]\d)"
+    r"|\b(?:ssn|social security(?: number| no)?)\W{0,4}(?:is |was )?[\"']?((?!000|666|9)\d{9})(?!\w)",
+    re.IGNORECASE,
+)
+"""With blanks; or without signs between the digits, after a label."""
 
 
 def _patterns_in(text: str, *, thorough: bool) -> Iterator[Finding]:
     """Find secrets and personal data by their form, in a decoded text."""
     folded = text.casefold()  # signs are searched for in this one: it is quicker than a pattern that ignores case
     yield from _secrets_in(text, folded)
-    if _has_one_of(_AT_SIGNS, folded) or " dot " in folded:
-        yield from _emails_in(text, with_reserved=thorough)
+    if _has_one_of(_AT_SIGNS, folded) or " dot " in folded or (thorough and " at " in folded):
+        yield from _emails_in(text, thorough=thorough)
     if thorough:
         yield from _likely_secrets_in(text)
-    for found in _IBAN.finditer(text):
+    for found in (_LIKELY_IBAN if thorough else _IBAN).finditer(text):
         if length := _length_of_iban(found[0]):
             yield Finding(found.start(), found.start() + length, "bank_account", "a bank account number")
     if _EIGHT_DIGITS.match(text):
         yield from _numbers_in(text, folded)
         if thorough:  # after the other numbers: of two that begin together, the first one counts
-            yield from _national_phones_in(text)
+            yield from _likely_numbers_in(text)
+    if thorough:
+        for found in _CALLED_PHONE.finditer(text):
+            if not _NO_NATIONAL_PHONE.fullmatch(found[1]) and 7 <= sum(sign.isdigit() for sign in found[1]) <= 13:
+                yield Finding(*found.span(1), "phone_number", "a telephone number")
+        for found in _SPOKEN_PHONE.finditer(text):
+            yield Finding(*found.span(), "phone_number", "a telephone number")
 
 
 def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
@@ -748,20 +782,24 @@ def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
             yield Finding(*found.span(1), "phone_number", "a telephone number")
 
 
-def _national_phones_in(text: str) -> Iterator[Finding]:
+def _likely_numbers_in(text: str) -> Iterator[Finding]:
+    for found in _LIKELY_CARD.finditer(text):
+        yield Finding(*found.span(), "card_number", "a card number")
+    for found in _LIKELY_SOCIAL_SECURITY.finditer(text):
+        yield Finding(*found.span(found.lastindex or 0), "social_security_number", "a social security number")
     for found in _NATIONAL_PHONE.finditer(text):
         digits = sum(sign.isdigit() for sign in found[0])
         if 9 <= digits <= 14 and not _NO_NATIONAL_PHONE.fullmatch(found[0]):
             yield Finding(*found.span(), "phone_number", "a telephone number")
 
 
-def _emails_in(text: str, *, with_reserved: bool) -> Iterator[Finding]:
+def _emails_in(text: str, *, thorough: bool) -> Iterator[Finding]:
     in_addresses = {found.end(1) for found in _PASSWORD_IN_ADDRESS.finditer(text)}  # of the servers, where the @ is
-    for pattern in (_EMAIL, _SPACED_EMAIL, _SPOKEN_EMAIL):
+    for pattern in (_EMAIL, _SPACED_EMAIL, _SPOKEN_EMAIL, *([_LIKELY_EMAIL] if thorough else [])):
         for found in pattern.finditer(text):
-            domain = _WRITTEN_DOT.sub(".", found[2])
+            domain = _WRITTEN_DOT.sub(".", found[found.lastindex or 0])
             is_server = found.start(1) in in_addresses or found[0].startswith("git@")
-            is_reserved = not with_reserved and _RESERVED_DOMAIN.search(domain)
+            is_reserved = not thorough and _RESERVED_DOMAIN.search(domain)
             if not (is_server or is_reserved or _SCALE_OF_IMAGE.match(domain)):
                 yield Finding(*found.span(), "email_address", "an e-mail address")
 
@@ -777,8 +815,8 @@ def _card_checks(text: str) -> bool:
 
 def _length_of_iban(text: str) -> int:
     """Return how much of a text is an account number whose check digits fit (ISO 7064, modulo 97); 0 if nothing is."""
-    for end in [len(text), *(found.start() for found in reversed(list(re.finditer("[ -]", text))))]:
-        signs = re.sub("[ -]", "", text[:end])
+    for end in [len(text), *(found.start() for found in reversed(list(re.finditer("[ .-]", text))))]:
+        signs = re.sub("[ .-]", "", text[:end])
         if 15 <= len(signs) <= 34 and int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1:
             return end
     return 0

@@ -11,14 +11,24 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from ace.integrations import UsageError
 from ace.redaction import Redactor
 
-__all__ = ["Anonymised", "AnonymiserError", "BuiltInFinder", "Finder", "FoundSpan", "Span", "anonymise", "load_finder"]
+__all__ = [
+    "Anonymised",
+    "AnonymiserError",
+    "BuiltInFinder",
+    "Finder",
+    "FoundSpan",
+    "Span",
+    "anonymise",
+    "anonymise_value",
+    "load_finder",
+]
 
 _SHORT_NAMES: Final = {
     "email_address": "EMAIL",
@@ -165,11 +175,53 @@ def anonymise(texts: Sequence[str], finder: Finder) -> Anonymised:
     )
 
 
-def load_finder(reference: str) -> Finder:
+def anonymise_value(value: object, finder: Finder) -> object:
+    """Return a value, such as a recorded trace, with personal data in all of its texts replaced by marks.
+
+    The same value gets the same mark in all texts. The keys of objects are not changed.
+
+    Args:
+        value: Texts, numbers, lists and dicts with texts as keys.
+        finder: What finds the personal data.
+
+    Raises:
+        AnonymiserError: The finder failed or returned an invalid span.
+
+    Example:
+        >>> anonymise_value({"question": "Who is ann@acme.com?", "steps": ["mail ann@acme.com", 7]}, BuiltInFinder())
+        {'question': 'Who is [EMAIL_1]?', 'steps': ['mail [EMAIL_1]', 7]}
+    """
+    texts = iter(anonymise(list(_texts_in(value)), finder).texts)
+    return _with_texts(value, texts)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts_in(inner)
+
+
+def _with_texts(value: object, texts: Iterator[str]) -> object:
+    """Return a value with its texts replaced by these, in the order of `_texts_in`."""
+    if isinstance(value, str):
+        return next(texts)
+    if isinstance(value, Mapping):
+        return {key: _with_texts(inner, texts) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_texts(inner, texts) for inner in value]
+    return value
+
+
+def load_finder(reference: str | None) -> Finder:
     """Return the finder that a setting names.
 
     Args:
-        reference: `package.module:Class`; the class is called without arguments.
+        reference: `package.module:Class`; the class is called without arguments. None is the built-in finder.
 
     Raises:
         UsageError: It cannot be imported or created, or has no method `find`.
@@ -182,6 +234,8 @@ def load_finder(reference: str) -> Finder:
         ...
         ace.cli.errors.UsageError: anonymiser must be written as 'package.module:Class', got 'ace_server.anonymise'
     """
+    if reference is None:
+        return BuiltInFinder()
     module_name, colon, class_name = reference.partition(":")
     if not (colon and class_name.isidentifier() and all(part.isidentifier() for part in module_name.split("."))):
         raise UsageError(f"anonymiser must be written as 'package.module:Class', got {reference!r}")

@@ -5,10 +5,10 @@ the hash of the row before and its own, so that a row cannot be changed, removed
 `audit_head` says which rows there are, so that neither can the first or the last one. Its single row is also what
 concurrent writers wait for.
 
-The hashes need no key. Whoever can write to the database can therefore replace the whole log by another consistent one.
+The hashes need no key. A person who can write to the database can therefore replace the whole log by a consistent one.
 Against that, note the head that `ace server status` prints, elsewhere, and have it compared with `check(known=...)`.
 
-A row contains ids and numbers, never text of a user. A subject is written as `subject_digest` returns it.
+A row contains ids and numbers, never text of a user; subjects have pseudonyms (`ace_server.subjects`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from ace_server.tables import audit, audit_head
 if TYPE_CHECKING:
     from ace_server.database import Database
 
-__all__ = ["AuditCheck", "AuditHead", "check", "purge", "record", "subject_digest"]
+__all__ = ["AuditCheck", "AuditHead", "check", "purge", "record"]
 
 _GENESIS: Final = "0" * 64
 """What the first row of all has as the hash of the row before."""
 _LONGEST: Final = 200
-"""The maximum length of a text in a row, in characters; more is cut off."""
+"""The maximum length of what a client chose, in characters; more is cut off."""
+_LONGEST_TARGET: Final = 20_000
+"""The same for the ids of objects: a page of a list has up to 200."""
 _ROWS_AT_ONCE: Final = 2_000
 
 
@@ -102,7 +104,7 @@ def record(
     texts = {
         "who": _clean(who),
         "what": _clean(what),
-        "object": None if target is None else _clean(target),
+        "object": None if target is None else _clean(target, _LONGEST_TARGET),
         "origin": None if origin is None else _clean(origin),
     }
     values = {"number": number, "at": now(), **texts, "previous": previous}
@@ -125,8 +127,11 @@ def check(database: Database, *, known: AuditHead | None = None) -> AuditCheck:
             rows, problem = _checked(connection, first, head)
             if problem is None and known is not None:
                 problem = _problem_with_known(connection, first, head, known)
-            is_current = problem is None or _limits(connection)[0] == first
-        if is_current:  # otherwise old rows were purged during the check
+            first_now, head_now = _limits(connection)
+        # On Postgres, each statement sees what was committed before it. So rows may have been purged during the check,
+        # or the first one may have been added.
+        is_current = first_now == first and (head.number > 0 or head_now.number == 0)
+        if problem is None or is_current:
             return AuditCheck(rows, head, problem)
 
 
@@ -146,19 +151,6 @@ def purge(connection: sa.Connection, before: float) -> int:
     if deleted:
         connection.execute(sa.update(audit_head).values(first=first))
     return deleted
-
-
-def subject_digest(subject: str) -> str:
-    """Return what the log contains instead of the name of a subject, which may be personal data itself.
-
-    Args:
-        subject: The subject of a request.
-
-    Example:
-        >>> subject_digest("jane@acme.com")
-        'subject:7bb9e30283184c3b'
-    """
-    return f"subject:{hashlib.sha256(subject.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _next(connection: sa.Connection) -> tuple[int, str]:
@@ -236,6 +228,6 @@ def _digest(values: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps([values[name] for name in names]).encode()).hexdigest()
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, longest: int = _LONGEST) -> str:
     """Return a text that every database can store and every terminal can show."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:_LONGEST])
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:longest])

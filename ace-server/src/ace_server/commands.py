@@ -87,6 +87,7 @@ def run(
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
         from ace_server.api.app import create_app
         from ace_server.opening import add_book, first_admin_key, publish_first
+        from ace_server.pages import routes
 
         add_book(settings, service.database, "default", location=skillbook, exist_ok=True)
         publish_first(settings, service.database, _book_names(service.database))
@@ -103,7 +104,7 @@ def run(
                 note(f"ace: the admin key is in {key_file}")
 
         return running.serve(
-            create_app(service),
+            create_app(service, pages=routes(service)),
             listening,
             service=service,
             start_worker=None if no_worker else _worker_starter(service),
@@ -177,7 +178,9 @@ def migrate(*, data: Path | None = None, database: str | None = None) -> int:
 
 
 @app.command
-def status(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+def status(
+    *, audit_head: str | None = None, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False
+) -> int:
     """Show the books, the workers and the batches, and check the audit log.
 
     For example:
@@ -186,15 +189,21 @@ def status(*, data: Path | None = None, database: str | None = None, as_json: Js
         ace server status --json
 
     Args:
+        audit_head: The head of the audit log that was printed earlier, NUMBER:HASH; no row up to it may have changed.
         data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
         database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
         as_json: Print one JSON object.
     """
     settings = load_settings({"data": data, "database": database})
     with _database(settings) as opened:
+        from ace_server.audit import AuditHead
         from ace_server.status import status_of
 
-        found = status_of(opened, settings)
+        try:
+            known = None if audit_head is None else AuditHead.parse(audit_head)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        found = status_of(opened, settings, known=known)
     if as_json:
         print_json({"command": "server status", **found.as_json()})
     else:
@@ -278,7 +287,7 @@ def add_key(
         from ace_server.database import now
 
         if book is not None and book not in _book_names(opened):
-            raise UsageError(f"there is no book {book!r}; 'ace server books list' lists them")
+            raise UsageError(f"no such book: {book!r}; 'ace server books list' lists them")
         try:
             with opened.writing() as connection:
                 identifier, secret = keys.add_key(
@@ -373,7 +382,7 @@ def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = 
             if revoked is not None:
                 audit.record(connection, who="command", what="key.revoke", target=revoked)
     if revoked is None:
-        raise UsageError(f"there is no valid key {key!r}; 'ace server keys list' lists them")
+        raise UsageError(f"no such valid key: {key!r}; 'ace server keys list' lists them")
     note(f"ace: revoked {revoked}")
     return DONE
 
@@ -385,6 +394,8 @@ def add_book(
     *,
     from_skillbook: Annotated[str | None, Parameter(name="--from")] = None,
     location: str | None = None,
+    anonymiser: str | None = None,
+    no_anonymise: Flag = False,
     data: Path | None = None,
     database: str | None = None,
 ) -> int:
@@ -400,6 +411,9 @@ def add_book(
         from_skillbook: A skillbook whose skills are copied into it.
         location: Where the book is, a .db file or `postgresql://...?book=NAME`; by default in the data folder or in
             the database.
+        anonymiser: The class that finds the personal data that the model must not see, as `package.module:Class`; by
+            default the built-in one.
+        no_anonymise: Send personal data to the model. [default: the setting anonymise]
         data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
         database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
     """
@@ -407,7 +421,15 @@ def add_book(
     with _database(settings) as opened:
         from ace_server import opening
 
-        opening.add_book(settings, opened, name, location=location, skills_from=from_skillbook)
+        opening.add_book(
+            settings,
+            opened,
+            name,
+            location=location,
+            skills_from=from_skillbook,
+            anonymise=False if no_anonymise else None,
+            anonymiser=anonymiser,
+        )
     note(f"ace: added the book {name}")
     return DONE
 

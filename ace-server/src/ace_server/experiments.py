@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from ace.evaluation import bootstrap_difference, permutation_test
-from ace_server import tables
+from ace_server import releases, tables
+from ace_server.database import now
 
 if TYPE_CHECKING:
     from ace_server.api.schemas import ArmReport, Difference
     from ace_server.database import Database
 
-__all__ = ["Arm", "RunningExperiment", "arms_from_json", "arms_to_json", "report"]
+__all__ = ["Arm", "RunningExperiment", "arms_from_json", "arms_to_json", "report", "stop"]
 
 _RANGE: Final = 2**64
 _POINTS: Final = 0.05
@@ -88,6 +89,30 @@ def arms_to_json(arms: Sequence[Arm]) -> str:
         arms: The arms.
     """
     return json.dumps([{"release": arm.release, "weight": arm.weight} for arm in arms])
+
+
+def stop(connection: sa.Connection, experiment: str, winner: int | None, arms: Sequence[Arm], *, by: str) -> bool:
+    """Stop an experiment, and publish the release of the arm that won, if one is named.
+
+    Args:
+        connection: A transaction that writes.
+        experiment: The id of the experiment.
+        winner: The number of the arm that won.
+        arms: Its arms.
+        by: The id of the key.
+
+    Returns:
+        Whether it was running.
+    """
+    table = tables.experiment
+    stopped = connection.execute(
+        sa.update(table)
+        .where(table.c.id == experiment, table.c.state == "running")
+        .values(state="stopped", stopped_at=now(), winner=winner)
+    )
+    if stopped.rowcount == 1 and winner is not None:
+        releases.publish(connection, arms[winner].release, by=by, reason=f"won experiment {experiment}")
+    return stopped.rowcount == 1
 
 
 def report(database: Database, experiment: str, arms: Sequence[Arm]) -> list[ArmReport]:

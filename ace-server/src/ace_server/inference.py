@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import anyio.to_thread
 import sqlalchemy as sa
@@ -21,12 +21,13 @@ import sqlalchemy as sa
 from ace import Skillbook, SkillbookView
 from ace.calls import call_scope, current_call_scope
 from ace.context import SelectedSkills
+from ace.integrations import UsageError
 from ace.protocols import ShowsSkills, Usage
 from ace.retrieval import TopSkills
 from ace.roles import agent_for
 from ace.skillbook import SkillbookError
 from ace_server import tables
-from ace_server.anonymise import Anonymised, BuiltInFinder, Finder, anonymise, load_finder
+from ace_server.anonymise import Anonymised, AnonymiserError, Finder, anonymise, load_finder
 from ace_server.database import DatabaseUnavailableError, now
 from ace_server.experiments import RunningExperiment, arms_from_json
 
@@ -262,5 +263,16 @@ class Inference:
             return None
         reference = book.anonymiser
         if reference not in self._finders:
-            self._finders[reference] = BuiltInFinder() if reference is None else load_finder(reference)
+            try:
+                self._finders[reference] = load_finder(reference)
+            except UsageError as error:
+                _logger.error("the book %s is not answered from: %s", book.name, error)
+                return _MissingFinder()  # it is loaded again at the next sync
         return self._finders[reference]
+
+
+class _MissingFinder:
+    """What a book has whose anonymiser cannot be loaded: its questions are not sent to a model."""
+
+    def find(self, text: str) -> NoReturn:
+        raise AnonymiserError("the anonymiser cannot be loaded")

@@ -208,7 +208,7 @@ def _inserted(connection: sa.Connection, values: Mapping[str, object]) -> bool:
     """Insert a row of feedback, unless its idempotency key is known."""
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     statement = insert(_FEEDBACK).values(**values).on_conflict_do_nothing(index_elements=["key", "idempotency_key"])
-    return connection.execute(statement).rowcount == 1
+    return connection.execute(statement.returning(_FEEDBACK.c.id)).first() is not None
 
 
 def _stored(connection: sa.Connection, key: str, idempotency_key: str | None) -> sa.Row[tuple[object, ...]]:

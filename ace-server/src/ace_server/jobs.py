@@ -4,11 +4,12 @@ A batch is one workflow, whose id is that of the batch, so that queueing it twic
 run one after the other, those of different books at the same time. DBOS is not relied on to do anything exactly once: a
 workflow only calls `ace_server.learning.learn`, which may be called any number of times.
 
-The loop of a worker does three things in turn, on a thread of its own:
+The loop of a worker does four things in turn, on a thread of its own:
 
 - it says that the worker is alive, in the table `worker`;
 - it makes batches (`ace_server.batches`) and queues those that are not queued yet, such as those of a process that was
   killed in between;
+- it deletes what DBOS keeps of batches that ended long ago;
 - it resumes what workers have left that are silent or have stopped. DBOS itself resumes only the workflows of its own
   executor id, and every worker has a new one.
 
@@ -24,6 +25,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import sqlalchemy as sa
@@ -35,6 +37,7 @@ from ace.skillbook import SkillbookError
 from ace_server import tables
 from ace_server.batches import make_batches
 from ace_server.database import DatabaseUnavailableError, new_id, now
+from ace_server.error_places import described
 from ace_server.learning import STOPPING, Outcome, learn, note_failure
 
 if TYPE_CHECKING:
@@ -55,6 +58,10 @@ _BATCH: Final = tables.batch
 _WORKER: Final = tables.worker
 _SCHEDULER_SECONDS: Final = 3600.0
 """How often DBOS looks for schedules of its own, of which there are none."""
+_CLEANING_SECONDS: Final = 3600.0
+_DAY: Final = 86_400.0
+_ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+_MOST_DELETED: Final = 1_000
 _LONGEST_STOP: Final = 600.0
 """How long a stopping worker waits for its samples, in seconds: longer than any model call."""
 
@@ -99,6 +106,7 @@ class Worker:
         self._stopping = threading.Event()
         self._tokens: set[CancellationToken] = set()
         self._queued: set[tuple[str, int]] = set()
+        self._failing: set[str] = set()
         self._changed = threading.Condition()
         self._loop = threading.Thread(target=self._work, name="ace-server-worker", daemon=True)
 
@@ -148,6 +156,7 @@ class Worker:
             self._beat: (settings.heartbeat_seconds, 0.0),
             self._resume_silent: (settings.heartbeat_seconds, 0.0),
             self._make_batches: (settings.schedule_seconds, 0.0),
+            self._delete_workflows: (_CLEANING_SECONDS, 0.0),
         }
         pause = min(settings.heartbeat_seconds, settings.schedule_seconds)
         while True:
@@ -159,11 +168,19 @@ class Worker:
                 return
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """Do what is repeated anyway, and log why it failed."""
+        """Do what is repeated anyway. The first failure in a row is logged, and when it works again."""
+        name = work.__name__.strip("_")
         try:
             work()
         except Exception as error:
-            logger.warning("Worker %s: %s failed: %s", self.id, work.__name__.strip("_"), error)
+            if name not in self._failing:
+                said = error if isinstance(error, DatabaseUnavailableError) else f"unexpected {described(error)}"
+                logger.warning("Worker %s: %s failed, and is repeated: %s", self.id, name, said)
+            self._failing.add(name)
+        else:
+            if name in self._failing:
+                logger.info("Worker %s: %s works again", self.id, name)
+            self._failing.discard(name)
 
     def _beat(self) -> None:
         with self._service.database.writing() as connection:
@@ -196,6 +213,16 @@ class Worker:
             logger.warning("Worker %s resumes %s, whose worker has ended or is silent", self.id, batch)
         with self._service.database.writing() as connection:
             connection.execute(sa.delete(_WORKER).where(_WORKER.c.id.in_(gone), is_gone))
+
+    def _delete_workflows(self) -> None:
+        """Delete the workflows that ended before the period of the settings."""
+        from dbos import DBOS
+
+        before = datetime.fromtimestamp(now() - self._service.settings.keep_workflows * _DAY, UTC).isoformat()
+        while ended := DBOS.list_workflows(
+            status=list(_ENDED), completed_before=before, limit=_MOST_DELETED, load_input=False, load_output=False
+        ):
+            DBOS.delete_workflows([each.workflow_id for each in ended])
 
     def _run(self, batch: str) -> None:
         """Learn from a batch until it has ended. This is the workflow."""
@@ -239,8 +266,8 @@ class Worker:
         except (SkillbookError, UsageError) as error:
             problem = str(error)
         except Exception as error:
-            logger.exception("Batch %s: an attempt failed", batch)
-            problem = type(error).__name__  # the message can quote a user
+            logger.error("Batch %s: an attempt failed with an unexpected %s", batch, described(error))
+            problem = type(error).__name__  # the message can quote a user, and so does a traceback
         try:
             return note_failure(self._service, batch, problem)
         except DatabaseUnavailableError as error:
@@ -259,6 +286,8 @@ def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Call
         config={
             "name": "ace-server",
             "system_database_url": _address(database),
+            # It polls every second, and repeats what fails because of a lost connection: a ping would double its work.
+            "db_engine_kwargs": {"pool_pre_ping": False, "pool_size": 5, "max_overflow": 15},
             "dbos_system_schema": database.schema or "main",
             "application_version": APPLICATION_VERSION,
             "executor_id": worker,
@@ -279,7 +308,7 @@ def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Call
         _QUEUE,
         worker_concurrency=settings.concurrency,
         partition_concurrency=1,
-        polling_interval_sec=min(settings.schedule_seconds, 2.0),
+        polling_interval_sec=settings.schedule_seconds,
         on_conflict="always_update",
     )
 

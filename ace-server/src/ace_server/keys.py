@@ -127,7 +127,7 @@ def add_key(
     """
     wanted = list(dict.fromkeys(scopes))
     if unknown := [scope for scope in wanted if scope not in SCOPES]:
-        raise ValueError(f"there is no scope {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
+        raise ValueError(f"no such scope: {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
     if not wanted:
         raise ValueError(f"a key needs at least one scope of {', '.join(SCOPES)}")
     if rate is not None:
@@ -267,10 +267,24 @@ class KeyRing:
         digest = hash_of(secret)
         found = self._known().get(digest)
         if found is None:
-            found = self._read(digest)  # perhaps it has just been added
+            found = self._read(tables.key.c.hash == digest)  # perhaps it has just been added
         if found is None or not hmac.compare_digest(found.hash, digest) or not found.is_valid:
             return None
         return found
+
+    def with_id(self, identifier: str) -> Key | None:
+        """Return the key with an id, or None if it is not valid.
+
+        Args:
+            identifier: Its id.
+
+        Raises:
+            DatabaseUnavailableError: The key is not known, and the database cannot be read.
+        """
+        found = next((key for key in self._known().values() if key.id == identifier), None)
+        if found is None:  # perhaps it has just been added
+            found = self._read(tables.key.c.id == identifier)
+        return found if found is not None and found.is_valid else None
 
     def forget(self) -> None:
         """Read the keys again at their next use."""
@@ -288,6 +302,6 @@ class KeyRing:
                 self._read_at = now()
             return self._keys
 
-    def _read(self, digest: str) -> Key | None:
+    def _read(self, condition: sa.ColumnElement[bool]) -> Key | None:
         with self._database.reading() as connection:
-            return next(_keys(connection, sa.select(tables.key).where(tables.key.c.hash == digest)), None)
+            return next(_keys(connection, sa.select(tables.key).where(condition)), None)

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from ace.integrations import ModelCalled, observing
 from ace.skillbook import ForgetsAnswers
 from ace_server import tables
+from ace_server.anonymise import anonymise_value, load_finder
 from ace_server.batches import book_rules
 from ace_server.database import DatabaseUnavailableError, now
 from ace_server.releases import add_release, publish
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ace import Skillbook
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, SampleResult
-    from ace.protocols.observers import Event
+    from ace.protocols import observers
     from ace_server.batches import BookRules
     from ace_server.service import Service
 
@@ -65,7 +66,8 @@ def learn(service: Service, batch: str, *, worker: str, token: CancellationToken
     Raises:
         DatabaseUnavailableError: The database of the service cannot be read or written.
         SkillbookError: The skillbook cannot be opened, read or written, or another worker is learning from the batch.
-        UsageError: The samples of the validation cannot be read.
+        UsageError: The samples of the validation cannot be read, or the anonymiser of the book cannot be loaded.
+        AnonymiserError: The anonymiser failed.
     """
     with service.database.writing() as connection:
         row = connection.execute(sa.select(_BATCH).where(_BATCH.c.id == batch)).one()
@@ -76,6 +78,10 @@ def learn(service: Service, batch: str, *, worker: str, token: CancellationToken
         connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
         rules = book_rules(service, connection, row.book)
         traces = traces_of(service, connection, batch)
+        hides = connection.execute(sa.select(tables.book).where(tables.book.c.name == row.book)).one()
+    if hides.anonymise:  # the models that learn see no more of a user than the one that answered
+        finder = load_finder(hides.anonymiser)
+        traces = {place: anonymise_value(trace, finder) for place, trace in traces.items()}
     with closing(service.open_book(row.book)) as book:
         problems = _run(service, book, batch, traces, token)
         if token.reason == STOPPING:
@@ -312,7 +318,7 @@ class _Spent:
         self._cost = 0.0
         self._written = time.monotonic()
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: observers.Event) -> None:
         """Count a model call of the batch."""
         if isinstance(event, ModelCalled) and event.run_id == self._batch and not event.recorded:
             with self._lock:

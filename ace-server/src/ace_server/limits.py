@@ -141,6 +141,11 @@ class Limits:
         if spent.usd >= key.budget:
             raise OverLimitError("the budget of the key for today is used up", _DAY - moment % _DAY)
 
+    def forget(self) -> None:
+        """Read what keys have spent again at their next use; otherwise it is read every ten seconds."""
+        with self._lock:
+            self._spent.clear()
+
     def add_cost(self, key: Key, usage: Usage) -> None:
         """Count what an answer has cost.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace.skillbook import SkillbookError
 from ace_server.database import DatabaseUnavailableError, now
-from ace_server.retention import purge, run_deletions
+from ace_server.error_places import described
+from ace_server.retention import last_purge, purge, run_deletions
 
 if TYPE_CHECKING:
     from ace_server.service import Service
@@ -35,7 +36,7 @@ class Maintenance:
         self._service = service
         self._wake = threading.Event()
         self._is_stopped = False
-        self._purged_on = _night(now())
+        self._purged_on = -1
         self._thread = threading.Thread(target=self._work, name="ace-server-maintenance", daemon=True)
 
     def start(self) -> None:
@@ -58,6 +59,8 @@ class Maintenance:
                 self._delete()
             except (DatabaseUnavailableError, SkillbookError) as error:
                 _logger.warning("what is to be deleted will be deleted later: %s", type(error).__name__)
+            except Exception as error:  # it is tried again: the thread must not end, since no other one deletes
+                _logger.error("what is to be deleted will be deleted later: unexpected %s", described(error))
             self._wake.wait(_PAUSE)
             self._wake.clear()
 
@@ -65,7 +68,9 @@ class Maintenance:
         service = self._service
         run_deletions(service.database, service.settings, service.open_book)
         if (night := _night(now())) > self._purged_on:
-            purge(service.database, service.settings, service.open_book, by="worker")
+            # Also at the start, if no process was running last night; and only in one of several processes.
+            if night > _night(last_purge(service.database)):
+                purge(service.database, service.settings, service.open_book, by="worker")
             self._purged_on = night
 
 

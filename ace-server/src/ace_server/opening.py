@@ -12,6 +12,7 @@ from ace import Skillbook
 from ace.integrations import UsageError
 from ace.skillbook import has_scheme
 from ace_server import audit, keys, releases, tables
+from ace_server.anonymise import load_finder
 from ace_server.database import Database, now
 from ace_server.rotation import open_seal
 from ace_server.seal import KEYS_FILE, KEYS_VARIABLE, Seal
@@ -49,7 +50,7 @@ def opened_database(settings: ServerSettings, *, create: bool = False) -> Databa
     """
     if settings.database is None:
         if not create and not (settings.data / "server.db").exists():
-            raise UsageError(f"there is no service in {str(settings.data)!r}; start one with 'ace server run'")
+            raise UsageError(f"no service in {str(settings.data)!r}; start one with 'ace server run'")
         create_data_folder(settings.data)
     database = Database(settings.database_location)
     try:
@@ -90,7 +91,7 @@ def opened_seal(settings: ServerSettings, database: Database) -> Seal:
     folder = settings.data if settings.database is None or (settings.data / KEYS_FILE).exists() else None
     if folder is None and not os.environ.get(KEYS_VARIABLE):
         raise UsageError(
-            f"there is no key to seal texts with: set {KEYS_VARIABLE} to the same key on all hosts; "
+            f"no key to seal texts with: set {KEYS_VARIABLE} to the same key on all hosts; "
             "'ace server seal new' prints a new one"
         )
     return open_seal(database, folder)
@@ -130,6 +131,8 @@ def add_book(
     location: str | None = None,
     skills_from: str | None = None,
     exist_ok: bool = False,
+    anonymise: bool | None = None,
+    anonymiser: str | None = None,
 ) -> bool:
     """Add a book, and publish the skills that it has.
 
@@ -140,14 +143,18 @@ def add_book(
         location: Where it is; by default in the data folder or in the database.
         skills_from: A skillbook whose skills it begins with.
         exist_ok: Whether it may be there already; its location is then changed to the one that is given.
+        anonymise: Whether personal data is replaced before a model gets it; by default as in the settings.
+        anonymiser: The class that finds it, as `package.module:Class`.
 
     Returns:
         Whether it was added.
 
     Raises:
-        UsageError: It exists, or a skillbook does not exist.
+        UsageError: It exists, a skillbook does not exist, or the anonymiser cannot be loaded.
         SkillbookError: A skillbook cannot be read or written.
     """
+    if anonymiser is not None:
+        load_finder(anonymiser)
     where = None if location is None or has_scheme(location) else str(Path(location).resolve())
     where = location if where is None else where
     with database.writing() as connection:
@@ -161,7 +168,8 @@ def add_book(
                     location=where,
                     learning=settings.learning,
                     publish=settings.publish,
-                    anonymise=settings.anonymise,
+                    anonymise=settings.anonymise if anonymise is None else anonymise,
+                    anonymiser=anonymiser,
                     at=now(),
                 )
             )
@@ -180,7 +188,7 @@ def add_book(
 
 def _import(source: str, target: str) -> None:
     if not has_scheme(source) and not Path(source).is_file():
-        raise UsageError(f"there is no skillbook {source!r}")
+        raise UsageError(f"no such skillbook: {source!r}")
     with Skillbook.open(source) as old, Skillbook.open(target) as new:
         new.import_skills(old)
 

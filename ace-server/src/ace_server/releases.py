@@ -67,7 +67,7 @@ def publish(connection: sa.Connection, release: str, *, by: str, reason: str | N
     """
     found = connection.execute(sa.select(_RELEASE.c.book).where(_RELEASE.c.id == release)).first()
     if found is None:
-        raise UnknownReleaseError(f"there is no release {release!r}")
+        raise UnknownReleaseError(f"no such release: {release!r}")
     # Locks the row of the book on Postgres, where two may publish at once; SQLite has one writer.
     connection.execute(sa.select(tables.book.c.name).where(tables.book.c.name == found.book).with_for_update())
     state = connection.scalar(sa.select(_RELEASE.c.state).where(_RELEASE.c.id == release))

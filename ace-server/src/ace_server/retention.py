@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
-from ace.skillbook import ForgetsAnswers, SkillbookError
-from ace_server import audit
+from ace.skillbook import ForgetsAnswers, SkillbookError, shown_location
+from ace_server import audit, tables
 from ace_server.database import DatabaseUnavailableError, new_id, now
 from ace_server.tables import METADATA, batch, book, deletion, feedback, login_token, request, review, worker
 
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
     from ace_server.database import Database
     from ace_server.settings import ServerSettings
 
-__all__ = ["PurgeReport", "purge", "request_deletion", "run_deletions", "scrub"]
+__all__ = ["PurgeReport", "last_purge", "purge", "request_deletion", "run_deletions", "scrub"]
 
 _DAY: Final = 86_400.0
+_PURGE: Final = "purge"
+"""What the audit log calls it."""
 _ROWS_AT_ONCE: Final = 1_000
 _WAITING: Final = ("new", "held", "batched")
 _UNFINISHED: Final = ("queued", "running")
+_IN_FILES: Final = deletion.c.done_at.is_not(None) & deletion.c.failed
+"""The deletions whose rows are deleted, but may still be in unused parts of the files."""
 _MARGIN_SECONDS: Final = 10.0
 """How long a request may wait before it is answered, and its row after that."""
 
@@ -98,8 +103,19 @@ def purge(
     answers = _forget_finished(database, open_book, now() - _days(settings.keep_feedback, older_than) * _DAY)
     with database.writing() as connection:
         counts = [f"{name.replace(' ', '-')}:{count}" for name, count in rows.items() if count]
-        audit.record(connection, who=by, what="purge", target=" ".join(counts) or None)
+        audit.record(connection, who=by, what=_PURGE, target=" ".join(counts) or None)
     return PurgeReport(rows, answers, scrub(database))
+
+
+def last_purge(database: Database) -> float:
+    """Return when `purge` was last completed, in seconds since 1970; 0 if never.
+
+    Args:
+        database: The database.
+    """
+    with database.reading() as connection:
+        select = sa.select(sa.func.max(tables.audit.c.at)).where(tables.audit.c.what == _PURGE)
+        return connection.scalar(select) or 0.0
 
 
 def request_deletion(connection: sa.Connection, subject: str, *, by: str, origin: str | None = None) -> str:
@@ -109,18 +125,23 @@ def request_deletion(connection: sa.Connection, subject: str, *, by: str, origin
 
     Args:
         connection: A transaction that writes.
-        subject: The subject, as it is in the table of requests.
+        subject: The pseudonym of the subject, as it is in the table of requests.
         by: The id of the key that asks for it.
         origin: The address of the client.
     """
     found = new_id("del")
     connection.execute(sa.insert(deletion).values(id=found, at=now(), subject=subject, by=by))
-    audit.record(connection, who=by, what="subject.delete", target=audit.subject_digest(subject), origin=origin)
+    audit.record(connection, who=by, what="subject.delete", target=subject, origin=origin)
     return found
 
 
 def run_deletions(
-    database: Database, settings: ServerSettings, open_book: Callable[[str], Skillbook], *, at: float | None = None
+    database: Database,
+    settings: ServerSettings,
+    open_book: Callable[[str], Skillbook],
+    *,
+    at: float | None = None,
+    wait: float = 30.0,
 ) -> int:
     """Delete what was asked for with `request_deletion`, and return how many deletions are still open.
 
@@ -133,36 +154,29 @@ def run_deletions(
         settings: `answer_seconds` tells how long a request may be in flight.
         open_book: Opens the skillbook of a book.
         at: The time, in seconds since 1970; by default now.
+        wait: How long to wait for transactions that read from the log of SQLite, in seconds.
 
     Raises:
         DatabaseUnavailableError: The database cannot be written. The next call continues.
     """
+    time_now = now() if at is None else at
     with database.reading() as connection:
         waiting = connection.execute(sa.select(deletion).where(deletion.c.done_at.is_(None))).all()
-    if not waiting:
+        in_files = connection.scalars(sa.select(deletion.c.id).where(_IN_FILES)).all()
+    if not waiting and not in_files:
         return 0
-    time_now = now() if at is None else at
-    for each in waiting:
-        _delete_subject(database, each.id, each.subject, each.at)
-    with database.reading() as connection:
-        batches = {row.id: _listed(row.batches) for row in connection.execute(sa.select(deletion))}
-        running = set(connection.scalars(sa.select(batch.c.id).where(batch.c.state.in_(_UNFINISHED))))
-    wanted = {run for each in waiting for run in batches[each.id]}
-    is_clean = _forgotten(database, open_book, wanted) and scrub(database)
-    done = [
-        each.id
-        for each in waiting
-        if is_clean
-        and time_now >= each.at + settings.answer_seconds + _MARGIN_SECONDS
-        and not running & set(batches[each.id])
-    ]
+    deleted = sum(_delete_subject(database, each.id, each.subject, each.at) for each in waiting)
+    done = _complete(database, open_book, [each.id for each in waiting if _is_over(settings, each.at, time_now)])
     with database.writing() as connection:
-        connection.execute(sa.update(deletion).where(deletion.c.id.in_(done)).values(subject=None, done_at=time_now))
-        others = [each.id for each in waiting if each.id not in done]
-        connection.execute(sa.update(deletion).where(deletion.c.id.in_(others)).values(failed=not is_clean))
-    if done:
-        scrub(database)  # the name of the subject was in the table of deletions
-    return len(waiting) - len(done)
+        # The pseudonym of the subject goes first: it is in the files, too.
+        change = sa.update(deletion).where(deletion.c.id.in_(done))
+        connection.execute(change.values(subject=None, done_at=time_now, failed=True))
+    is_clean = (deleted > 0 or bool(done) or bool(in_files)) and scrub(database, wait=wait)
+    if is_clean:
+        with database.writing() as connection:
+            ids = [*done, *in_files]
+            connection.execute(sa.update(deletion).where(deletion.c.id.in_(ids)).values(failed=False))
+    return len(waiting) + len(in_files) - (len(done) + len(in_files) if is_clean else 0)
 
 
 def scrub(database: Database, *, wait: float = 30.0) -> bool:
@@ -181,19 +195,25 @@ def scrub(database: Database, *, wait: float = 30.0) -> bool:
     Raises:
         DatabaseUnavailableError: The disk is full, or the database is locked.
     """
-    if not database.is_sqlite:
-        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for table in METADATA.sorted_tables:
-                name = database.engine.dialect.identifier_preparer.quote(table.name)
-                connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
-        return True
     try:
+        if not database.is_sqlite:
+            _vacuum_postgres(database)
+            return True
         with closing(sqlite3.connect(database.location, timeout=wait, isolation_level=None)) as file:
             file.execute("VACUUM")
             (is_busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # waits for readers
             return not is_busy
-    except sqlite3.OperationalError as error:
-        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {error}") from error
+    except (sqlite3.OperationalError, OperationalError) as error:
+        why = error.orig if isinstance(error, OperationalError) else error
+        reason = shown_location(" ".join(str(why).split()))
+        raise DatabaseUnavailableError(f"the database {database.shown} cannot be rewritten: {reason}") from error
+
+
+def _vacuum_postgres(database: Database) -> None:
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in METADATA.sorted_tables:
+            name = database.engine.dialect.identifier_preparer.quote(table.name)
+            connection.exec_driver_sql(f'VACUUM "{database.schema}".{name}')
 
 
 def _days(period: float, older_than: float | None) -> float:
@@ -245,28 +265,57 @@ def _apply(database: Database, rule: _Rule) -> Iterator[int]:
             return
 
 
-def _delete_subject(database: Database, deletion_id: str, subject: str, until: float) -> None:
-    """Delete the rows of a subject up to a time, and note which batches have learned from them."""
-    of_subject = feedback.c.request.in_(sa.select(request.c.id).where(request.c.subject == subject))
-    by_subject = (feedback.c.at <= until) & (feedback.c.subject == subject)
-    with database.writing() as connection:
-        learned = connection.scalars(
-            sa.select(feedback.c.batch).where((by_subject | of_subject) & feedback.c.batch.is_not(None)).distinct()
-        ).all()
-        known = _listed(connection.scalar(sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)) or "")
-        batches = " ".join(dict.fromkeys([*known, *learned]))
-        connection.execute(sa.update(deletion).where(deletion.c.id == deletion_id).values(batches=batches))
+def _is_over(settings: ServerSettings, asked_at: float, time_now: float) -> bool:
+    """Return whether all requests that were in flight at the time of a deletion have been written."""
+    return time_now >= asked_at + settings.answer_seconds + _MARGIN_SECONDS
+
+
+def _delete_subject(database: Database, deletion_id: str, subject: str, until: float) -> int:
+    """Delete the rows of a subject up to a time, note which batches have learned from them, and return how many."""
     # The time of a request is that of its answer: those that were in flight at the time of the deletion belong to it.
     old = (request.c.subject == subject) & (request.c.at - request.c.seconds <= until + _MARGIN_SECONDS)
     ids = sa.select(request.c.id).where(old)
-    about = review.c.request.in_(ids) | review.c.feedback.in_(sa.select(feedback.c.id).where(by_subject | of_subject))
-    for rule in (
+    # Another process may have accepted feedback on a request that was deleted.
+    is_orphan = feedback.c.request.is_not(None) & feedback.c.request.not_in(sa.select(request.c.id))
+    judged = ((feedback.c.subject == subject) & ((feedback.c.at <= until) | is_orphan)) | feedback.c.request.in_(ids)
+    judged_ids = sa.select(feedback.c.id).where(judged)
+    about = review.c.request.in_(ids) | review.c.feedback.in_(judged_ids)
+    _note_batches(database, deletion_id, sa.select(feedback.c.batch).where(judged & feedback.c.batch.is_not(None)))
+    rules = (
         _Rule("reviews", review, ((review.c.subject == subject) & (review.c.at <= until)) | about),
-        _Rule("feedback", feedback, by_subject | feedback.c.request.in_(ids)),
+        _Rule("feedback", feedback, judged),
         _Rule("requests", request, old),
-    ):
-        for _ in _apply(database, rule):
-            pass
+    )
+    return sum(sum(_apply(database, rule)) for rule in rules)
+
+
+def _note_batches(database: Database, deletion_id: str, batches_of_subject: sa.Select[tuple[str | None]]) -> None:
+    """Add batches to those of a deletion: their recorded answers will be forgotten."""
+    with database.writing() as connection:
+        found = [str(each) for each in connection.scalars(batches_of_subject.distinct())]
+        if found:
+            known = connection.scalar(sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)) or ""
+            batches = " ".join(dict.fromkeys([*known.split(), *found]))
+            connection.execute(sa.update(deletion).where(deletion.c.id == deletion_id).values(batches=batches))
+
+
+def _complete(database: Database, open_book: Callable[[str], Skillbook], over: Sequence[str]) -> list[str]:
+    """Forget the answers of the batches of all open deletions, and return which of some deletions are complete."""
+    with database.reading() as connection:
+        select = sa.select(deletion.c.id, deletion.c.batches).where(deletion.c.done_at.is_(None))
+        batches = {row.id: set(row.batches.split()) for row in connection.execute(select)}
+        running = set(connection.scalars(sa.select(batch.c.id).where(batch.c.state.in_(_UNFINISHED))))
+        runs = set().union(*batches.values())
+        books = connection.scalars(sa.select(batch.c.book).where(batch.c.id.in_(runs)).distinct()).all()
+    try:
+        for name in books:
+            _forget(open_book, name, runs)
+        failed = False
+    except SkillbookError:  # it cannot be opened at the moment; the next call tries again
+        failed = True
+    with database.writing() as connection:
+        connection.execute(sa.update(deletion).where(deletion.c.id.in_(list(batches))).values(failed=failed))
+    return [] if failed else [each for each in over if each in batches and not running & batches[each]]
 
 
 def _forget_finished(database: Database, open_book: Callable[[str], Skillbook], before: float) -> int:
@@ -278,18 +327,6 @@ def _forget_finished(database: Database, open_book: Callable[[str], Skillbook], 
     return sum(_forget(open_book, name, runs) for name in books) if runs else 0
 
 
-def _forgotten(database: Database, open_book: Callable[[str], Skillbook], runs: Iterable[str]) -> bool:
-    """Forget the answers of these batches; return False if a skillbook cannot be opened at the moment."""
-    with database.reading() as connection:
-        books = connection.scalars(sa.select(batch.c.book).where(batch.c.id.in_(set(runs))).distinct()).all()
-    try:
-        for name in books:
-            _forget(open_book, name, set(runs))
-    except SkillbookError:
-        return False
-    return True
-
-
 def _forget(open_book: Callable[[str], Skillbook], name: str, runs: set[str]) -> int:
     with open_book(name) as opened:
         store: object = opened.store
@@ -297,7 +334,3 @@ def _forget(open_book: Callable[[str], Skillbook], name: str, runs: set[str]) ->
             return 0
         recorded = {str(json.loads(key)[0]) for key, _ in opened.store.recorded_answers()}
         return store.forget_answers(*sorted(recorded & runs)) if recorded & runs else 0
-
-
-def _listed(text: str) -> list[str]:
-    return text.split()

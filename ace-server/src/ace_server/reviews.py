@@ -114,7 +114,7 @@ def decide(
     )
     row = connection.execute(sa.select(_REVIEW).where(_REVIEW.c.id == review)).first()
     if row is None:
-        raise UnknownReviewError(f"there is no review {review!r}")
+        raise UnknownReviewError(f"no such review: {review!r}")
     if decided.rowcount != 1:
         raise AlreadyDecidedError(f"the review {review!r} was decided before")
     if row.release is not None:

@@ -37,7 +37,7 @@ class Rotation:
     rows: int
     """The number of rows that were sealed again."""
     unreadable: int
-    """The number of rows that could not be opened, and were left as they are."""
+    """The number of rows that could not be opened, and were not changed."""
     is_scrubbed: bool
     """Whether what was sealed with older keys is no longer in the files of the database."""
 
@@ -62,7 +62,7 @@ def open_seal(database: Database, folder: Path | None, *, environ: Mapping[str, 
         raise SealError(_missing_keys(database, missing, known, None if folder is None else folder / KEYS_FILE))
     if seal is None:
         if folder is None:
-            raise SealError(f"there is no key to seal texts with; set {KEYS_VARIABLE} to a key, or name a data folder")
+            raise SealError(f"a key is needed to seal texts; set {KEYS_VARIABLE} to a key, or name a data folder")
         seal = Seal.create(folder)
     _list_key(database, seal.first_key_id)
     _unlist_keys(database, unknown)

@@ -13,6 +13,7 @@ whose key is not known.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import re
 import stat
@@ -160,6 +161,14 @@ class Seal:
             ) from None
         return opened.decode("utf-8", "surrogatepass")
 
+    def signing_keys(self, purpose: str) -> list[bytes]:
+        """Return keys to sign with, one for each of the keys, the newest last. They reveal nothing about the keys.
+
+        Args:
+            purpose: What is signed; what is signed for one purpose is not valid for another.
+        """
+        return [hmac.digest(key, purpose.encode(), "sha256") for key in reversed(self._current().signing)]
+
     def add_first_key(self) -> str:
         """Put a new key before the others in the file, and return its identifier.
 
@@ -224,6 +233,7 @@ class _KeyRing(NamedTuple):
 
     ids: tuple[str, ...]
     fernets: tuple[Fernet, ...]
+    signing: tuple[bytes, ...]
 
 
 def _key_ring(keys: Sequence[str], source: str) -> _KeyRing:
@@ -239,7 +249,8 @@ def _key_ring(keys: Sequence[str], source: str) -> _KeyRing:
             raise SealError(
                 f"key {place} of {source} is not a key; keys are 32 bytes in URL-safe base 64 (44 characters)"
             ) from None
-    return _KeyRing(tuple(map(key_id, keys)), tuple(fernets))
+    signing = tuple(hmac.digest(key.encode(), b"signing", "sha256") for key in keys)
+    return _KeyRing(tuple(map(key_id, keys)), tuple(fernets), signing)
 
 
 def _keys_in(text: str) -> list[str]:

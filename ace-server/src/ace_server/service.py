@@ -67,7 +67,7 @@ class Service:
         with self.database.reading() as connection:
             row = connection.execute(sa.select(tables.book.c.location).where(tables.book.c.name == name)).first()
         if row is None:
-            raise UnknownBookError(f"there is no book {name!r}")
+            raise UnknownBookError(f"no such book: {name!r}")
         return self.settings.book_location(name) if row.location is None else row.location
 
     def open_book(self, name: str) -> Skillbook:

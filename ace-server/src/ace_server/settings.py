@@ -26,7 +26,6 @@ _PREFIX: Final = "ACE_SERVER_"
 _NOT_IN_PROJECTS: Final = {
     "database": "the texts of users would be stored there",
     "behind_proxy": "requests would be trusted",
-    "user_header": "requests would be trusted",
 }
 """What a cloned project could use to get the texts of users, or to make itself one of them."""
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -63,8 +62,6 @@ class ServerSettings:
     """The names by which browsers may call the page; loopback is always allowed."""
     behind_proxy: bool = False
     """Whether a proxy in front terminates TLS and sets `X-Forwarded-For` and `X-Forwarded-Proto`."""
-    user_header: str | None = None
-    """The header in which the proxy names the user, for the audit log."""
 
     sync_seconds: float = field(default=60.0, metadata=_least(0.05))
     """How often the newest published releases are looked for."""

@@ -112,12 +112,13 @@ def books_of(database: Database, settings: ServerSettings) -> list[BookStatus]:
     ]
 
 
-def status_of(database: Database, settings: ServerSettings) -> Status:
+def status_of(database: Database, settings: ServerSettings, *, known: audit.AuditHead | None = None) -> Status:
     """Return the state of a service, with a check of its audit log.
 
     Args:
         database: The database.
         settings: The settings.
+        known: A head of the audit log that was noted earlier.
     """
     alive_since = now() - settings.silent_seconds
     with database.reading() as connection:
@@ -125,11 +126,14 @@ def status_of(database: Database, settings: ServerSettings) -> Status:
         workers = connection.scalar(alive) or 0
         batches = _by_state(connection, tables.batch)
         feedback = _by_state(connection, tables.feedback)
+        deletions = connection.scalar(sa.select(sa.func.count()).where(tables.deletion.c.failed)) or 0
         reviews = connection.scalar(sa.select(sa.func.count()).where(tables.review.c.state == "open")) or 0
-    checked = audit.check(database)
+    checked = audit.check(database, known=known)
     problems = [] if checked.problem is None else [f"the audit log was changed: {checked.problem}"]
     if not workers and any(batches.get(state) for state in _OPEN_BATCHES):
         problems.append("batches are waiting, but no worker is alive; start one with 'ace server worker'")
+    if deletions:
+        problems.append(f"{counted(deletions, 'deletion')} of a subject could not be completed yet; it is tried again")
     if failed := batches.get("failed"):
         problems.append(f"{counted(failed, 'batch')} failed; the page /runs says why")
     return Status(

@@ -41,6 +41,7 @@ __all__ = [
     "review",
     "schema_version",
     "seal_key",
+    "secret",
     "worker",
 ]
 
@@ -297,6 +298,14 @@ seal_key: Final = Table(
     Column("id", Text, primary_key=True),  # the identifier of a key with which rows may be sealed
     _time(),
 )
+
+secret: Final = Table(
+    "secret",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    _sealed("value", nullable=False),
+)
+"""Keys that stay the same when those of the seal are replaced."""
 
 deletion: Final = Table(
     "deletion",

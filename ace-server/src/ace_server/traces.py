@@ -109,7 +109,7 @@ def _trace(seal: Seal, feedback: Row, request: Row, finder: Finder | None) -> di
         "ground_truth": correction,
         "steps": [],
         "metrics": {},
-        "metadata": {"integration": "server", "request": request.id},
+        "metadata": {},
     }
     if feedback.kind == "judgement":
         return trace | shown | _judgement(shown["question"], shown["context"], shown["answer"], request.skill_ids)

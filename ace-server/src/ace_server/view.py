@@ -81,14 +81,16 @@ def view_app(reader: BookReader) -> Starlette:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
-    from ace.skillbook import SkillbookError
+    from ace.skillbook import SkillbookError, has_scheme
     from ace_server.pages.book_pages import BookPages, NotFoundError, book_tabs, error_page
     from ace_server.pages.guard import LOOPBACK_NAMES, PageGuard
+
+    title = reader.shown_location if has_scheme(reader.location) else Path(reader.location).name
 
     def site(request: Request) -> dict[str, object]:
         path = request.url.path
         tabs = [{"label": "Overview", "href": "/", "current": path == "/"}, *book_tabs(reader.name, path)]
-        return {"title": reader.shown_location, "tabs": tabs}
+        return {"title": title, "tabs": tabs}
 
     pages = BookPages(lambda name: reader if name == reader.name else None, lambda: [reader], site)
     return Starlette(

@@ -143,6 +143,53 @@ def test_a_signal_before_the_run_begins_nothing(tmp_path: Path, many: Path, numb
     assert "Traceback" not in err
 
 
+SIGNAL_AT_THE_FIRST_THREAD = """
+import os, signal, sys, threading
+begin = threading.Thread.start
+def start(thread):
+    threading.Thread.start = begin
+    os.kill(os.getpid(), int(sys.argv[1]))
+    begin(thread)
+threading.Thread.start = start
+from ace.cli import main
+sys.exit(main(["--version"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_command_line_prepares_for_signals(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_AT_THE_FIRST_THREAD, str(int(number))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ace: interrupted\n")
+
+
+SIGNAL_IN_AN_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "ace.cli.commands.train":
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                while True:
+                    pass
+            except KeyboardInterrupt:
+                pass
+            raise ImportError("native code has forgotten why it could not be imported")
+sys.meta_path.insert(0, Finder())
+from ace.cli import main
+sys.exit(main(["train", "samples.jsonl"]))
+"""
+
+
+def test_a_signal_that_makes_an_import_fail() -> None:
+    done = subprocess.run([sys.executable, "-c", SIGNAL_IN_AN_IMPORT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ace: interrupted\n")
+
+
 @pytest.mark.parametrize(
     "command",
     [

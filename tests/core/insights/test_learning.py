@@ -34,7 +34,13 @@ def answer(request: ScriptedRequest) -> Mapping[str, Any] | str:
     """Learn a rule from each trace that says RULE, whose evidence is what follows BECAUSE, and remove on LOSE."""
     if request.role == "reflector":
         evidence = re.search(r"BECAUSE ([^\n\"\\]+)", request.text)
-        learning = {"learning": RULE, "evidence": "" if evidence is None else evidence[1], "justification": ""}
+        learning: dict[str, Any] = {
+            "learning": RULE,
+            "evidence": "" if evidence is None else evidence[1],
+            "justification": "",
+        }
+        if "CLAIM" in request.text:  # a model cannot know that other tasks have shown it
+            learning["trace_ids"] = ["bd-5", "bd-6", "bd-7", "bd-8"]
         other = {"learning": "Name the branch after the task.", "evidence": "", "justification": ""}
         found = [learning] * ("RULE" in request.text) + [other] * ("OTHER" in request.text)
         return {**REFLECTION, "error_identification": "The tests failed.", "extracted_learnings": found}
@@ -119,6 +125,14 @@ def test_what_one_task_shows_waits_until_enough_tasks_show_it_and_all_are_source
     assert {(each.status, each.delta) for each in project.log.insights()} == {
         ("accepted", f"[Bullet #{skill.id}] {RULE}")
     }
+
+
+def test_a_model_cannot_claim_that_other_tasks_have_shown_an_insight(project: Project) -> None:
+    project.learn(attempt("bd-1", "RULE CLAIM"))
+    assert project.statuses() == [("bd-1", "pending", 0.5)]
+    project.learn(attempt("bd-2", "RULE CLAIM"), least=0.7)
+    [skill] = project.book.skills()
+    assert [source.trace_id.rpartition("@")[2] for source in skill.sources] == ["bd-2/bd-2-1", "bd-1/bd-1-1"]
 
 
 def test_an_insight_about_the_error_of_a_failed_attempt_is_learned_at_once(project: Project) -> None:

@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.insights import InsightLog
 from ace.managed_block import read_managed_block
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.attempts import append, attempt, attempts_script
 from tests.support.command_line import Run
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
@@ -175,18 +177,46 @@ def test_wrong_requests_are_refused_before_anything_is_learned(
     assert not list(tmp_path.glob("s*.*")) and not (tmp_path / "logs" / "insights.jsonl").exists()
 
 
-CASES = {"question": "What is w1?", "ground_truth": "LESSON w1"}
+@pytest.mark.parametrize("content", ["<!-- ace:skills begin -->\n", None])
+def test_a_block_that_cannot_be_written_is_told_before_anything_is_learned(
+    here: Run, tmp_path: Path, model: list[str], server: ScriptedServer, content: str | None
+) -> None:
+    append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"))
+    block = tmp_path / "AGENTS.md"
+    block.mkdir() if content is None else block.write_text(content, encoding="utf-8")
+    done = here("learn", "--mode", "online", "--block", "AGENTS.md", *model)
+    assert (done.code, "AGENTS.md" in done.err) == (2, True), done.err
+    assert not [request for request in server.requests if request.role == "reflector"]
+
+
+def test_the_cases_of_the_skillbook_are_the_default_gate(here: Run, tmp_path: Path) -> None:
+    def script(request: ScriptedRequest) -> Any:
+        if request.role == "agent":
+            return {"reasoning": "", "final_answer": "14h30" if "14h30" in request.text else "noon"}
+        return attempts_script(request)
+
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        skill = book.add_skill("tides", "High water is at 14h30.")
+        book.put_cases(skill.id, [SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))])
+    append(tmp_path, attempt("bd-1", "LOSE it BECAUSE src/a.ts"), attempt("bd-2", "LESSON one BECAUSE src/a.ts"))
+    with ScriptedServer(script) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        data = here("learn", "--mode", "online", "--json", *model).data
+    assert [(each["accepted"], each["reason"]) for each in data["decisions"]] == [
+        (False, "1 case that passed fails"),
+        (True, "no cases; net score unchanged at 0, skills 1 -> 2 (+1)"),
+    ]
+    assert texts(tmp_path) == ["High water is at 14h30.", "Remember LESSON one."]
 
 
 def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, tmp_path: Path) -> None:
     """One good and one harmful lesson: the good one stays, and the history shows both."""
 
-    def script(request: object) -> object:
-        text = request.text  # type: ignore[attr-defined]
-        if request.role == "agent":  # type: ignore[attr-defined]
-            right = "Remember LESSON good." in text and "Remember LESSON bad." not in text
+    def script(request: ScriptedRequest) -> Any:
+        if request.role == "agent":
+            right = "Remember LESSON good." in request.text and "Remember LESSON bad." not in request.text
             return {"reasoning": "", "final_answer": "42" if right else "0"}
-        return attempts_script(request)  # type: ignore[arg-type]
+        return attempts_script(request)
 
     held_out = tmp_path / "held.jsonl"
     held_out.write_text(json.dumps({"question": "The answer?", "ground_truth": "42"}) + "\n", encoding="utf-8")
@@ -195,7 +225,7 @@ def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, t
         attempt("bd-1", "LESSON good BECAUSE src/a.ts"),
         attempt("bd-2", "LESSON bad BECAUSE src/a.ts"),
     )
-    with ScriptedServer(script) as server:  # type: ignore[arg-type]
+    with ScriptedServer(script) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         done = here(
             *("learn", "--mode", "online", "--validate", held_out, "--validation-interval", "1", "--no-prove"),

@@ -20,7 +20,7 @@ from ace.skillbook import Skillbook
 from ace.steps.artifacts import artifacts_in
 from ace.trace_log import running_watcher
 from tests.support.attempts import append, attempt, attempts_script, log_in
-from tests.support.command_line import ACE, Run, command_environment
+from tests.support.command_line import ACE, Run, ace, command_environment
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 from tests.support.small_disk import on_small_disk
 
@@ -166,6 +166,21 @@ def test_a_second_watcher_of_the_same_log_and_book_is_refused_and_each_attempt_i
     again.wait_for("kept     version 2")
     assert again.stop() == 0
     assert sum(request.role == "reflector" for request in server.requests) == 2
+
+
+def test_a_command_that_learns_beside_a_watcher_learns_nothing_twice(
+    tmp_path: Path, server: ScriptedServer, start: Callable[..., Watch]
+) -> None:
+    watch = start()
+    watch.wait_for("learning until Ctrl-C")
+    append(tmp_path, *(lesson(number) for number in range(8)))
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    tasks = ",".join(f"bd-{number}" for number in range(8))
+    done = ace("learn", "--task", tasks, "--no-prove", "--no-merge", "--json", *model, folder=tmp_path)
+    wait_until(lambda: len(texts(tmp_path)) == 8, watch.told)
+    assert (done.code, watch.stop()) == (0, 0), (done.err, watch.told)
+    assert sorted(texts(tmp_path)) == [f"Remember LESSON w{number}." for number in range(8)]
+    assert sum(request.role == "reflector" for request in server.requests) == 8
 
 
 def test_while_the_model_is_down_the_watcher_waits_and_then_catches_up(

@@ -91,11 +91,18 @@ def learn_book(folder: Path) -> Path:
         assert done.code in codes, (done.code, done.out, done.err)
         return done
 
-    where: list[str | Path] = ["--skillbook", book]
+    where: list[str | Path] = ["--skillbook", "skills.db"]
     with ScriptedServer(script) as server:
-        model: list[str | Path] = ["--model", "openai/scripted", "--api-base", server.api_base, "--skillbook", book]
-        run("learn", chats / "monday.jsonl", *model, "--yes")
-        run("learn", chats / "tuesday.jsonl", *model, "--yes", codes=(1,))
+        model: list[str | Path] = [
+            "--model",
+            "openai/scripted",
+            "--api-base",
+            server.api_base,
+            "--skillbook",
+            "skills.db",
+        ]
+        run("learn", "chats/monday.jsonl", *model, "--yes")
+        run("learn", "chats/tuesday.jsonl", *model, "--yes", codes=(1,))
         run("train", "train.jsonl", "--validate", "held-out.jsonl", "--validation-interval", "3", *model, "--yes")
         ids = [skill["id"] for skill in run("skillbook", "show", *where, "--json").data["skills"]]
         run("skillbook", "pin", ids[0], *where)

@@ -101,13 +101,19 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         is_ending = True
         raise KeyboardInterrupt
 
-    before = {each: signal.signal(each, end) for each in heeded}
-    stop_watching = _watcher_started(frozenset(heeded))
+    before = {each: signal.getsignal(each) for each in heeded}
+    stop_watching: Callable[[], None] | None = None
     code = None
-    try:
+    try:  # a signal may come as soon as the first handler is there, and starting a thread takes time
+        for each in heeded:
+            signal.signal(each, end)
+        stop_watching = _watcher_started(frozenset(heeded))
         code = command()
         is_over = code != EXIT_CODE
-    except KeyboardInterrupt:  # so early or so late that the command could not say so
+    except BaseException as error:
+        # So early or so late that the command could not say so. An import that is interrupted may raise another error.
+        if not (is_ending or isinstance(error, KeyboardInterrupt)):
+            raise
         os.write(2, b"ace: interrupted\n")
         code = EXIT_CODE
     finally:
@@ -115,7 +121,8 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
             # What runs at the exit may wait, as for threads that are in the middle of a call.
             atexit.register(_ignore, heeded)
         else:
-            stop_watching()
+            if stop_watching is not None:
+                stop_watching()
             for each, old in before.items():
                 signal.signal(each, old)
     return code

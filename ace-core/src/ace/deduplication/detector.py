@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     Resident = dict[tuple[str, int, float], ResidentVectors]
     """The vectors in memory, by the group of skills, the length of the vectors, and the threshold."""
 
-__all__ = ["SimilarGroup", "SimilarPair", "SimilarityDetector", "groups_of_pairs", "lexically_similar", "same_wording"]
+__all__ = [
+    "SimilarGroup",
+    "SimilarPair",
+    "SimilarityDetector",
+    "embedder_for",
+    "groups_of_pairs",
+    "lexically_similar",
+    "same_wording",
+]
 
 LEXICAL_THRESHOLD = 0.68
 """The default similarity threshold for comparing words, without an embedding model.
@@ -111,7 +119,7 @@ class SimilarityDetector:
 
     def __init__(self, config: DeduplicationConfig | None = None, *, embedder: EmbedderLike | None = None) -> None:
         self.config = config if config is not None else DeduplicationConfig()
-        self._embedder = embedder if embedder is not None else _embedder_for(self.config)
+        self._embedder = embedder if embedder is not None else embedder_for(self.config)
         self._resident: Resident = {}
         self._lock = threading.Lock()
 
@@ -226,8 +234,15 @@ class SimilarityDetector:
         return self.config.embedding_provider == "auto" and all(skill.embedding is not None for skill in skills)
 
 
-def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
-    """Return the embedder for these settings; None compares words."""
+def embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
+    """Return the embedder for these settings; None compares words.
+
+    Args:
+        config: The settings.
+
+    Raises:
+        ValueError: The provider is `local`, and its package is not installed, or its plugin was removed.
+    """
     from ace.providers.embedders import WordLlamaEmbedder
 
     provider = config.embedding_provider

@@ -79,6 +79,8 @@ class SkillTimeline:
         self._changes: dict[str, list[SkillChange]] = {}
         self._by_version: dict[int, list[SkillChange]] = {}
         self._sizes: list[BookSize] = []
+        self._damage: SkillbookFileError | None = None
+        """Why the history cannot be read; then the state may contain half of a version."""
         self.version = 0
         """The newest version that was read."""
 
@@ -91,10 +93,16 @@ class SkillTimeline:
         Raises:
             SkillbookFileError: If the history is damaged. What was read before stays.
         """
+        if self._damage is not None:
+            raise self._damage
         first = self.version
-        with gc_paused():
-            for entry in history.entries(self._store, self.version):
-                self._take(entry)
+        try:
+            with gc_paused():
+                for entry in history.entries(self._store, self.version):
+                    self._take(entry)
+        except SkillbookFileError as error:
+            self._damage = error
+            raise
         self.version = max(self.version, self._store.version())
         return self.version - first
 

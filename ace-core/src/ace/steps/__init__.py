@@ -9,7 +9,7 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
     from ace.steps.apply import ApplyStep
-    from ace.steps.artifacts import ArtifactDraftStep, ArtifactStep
+    from ace.steps.artifacts import Artifact, ArtifactDraftStep, ArtifactStep, artifacts_in, unfinished_artifacts
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.deduplicate import DeduplicateStep
     from ace.steps.evaluate import EvaluateStep
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentStep",
     "ApplyStep",
+    "Artifact",
     "ArtifactDraftStep",
     "ArtifactStep",
     "CheckpointStep",
@@ -53,8 +54,10 @@ __all__ = [
     "SaveSkillbookStep",
     "TagStep",
     "UpdateStep",
+    "artifacts_in",
     "learning_tail",
     "listed_section",
+    "unfinished_artifacts",
 ]
 
 
@@ -63,6 +66,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "AgentStep": "agent",
         "ApplyStep": "apply",
+        "Artifact": "artifacts",
         "ArtifactDraftStep": "artifacts",
         "ArtifactStep": "artifacts",
         "CheckpointStep": "checkpoint",
@@ -86,8 +90,10 @@ __getattr__, __dir__ = lazy_exports(
         "SaveSkillbookStep": "checkpoint",
         "TagStep": "tag",
         "UpdateStep": "update",
+        "artifacts_in": "artifacts",
         "learning_tail": "tail",
         "listed_section": "sections",
+        "unfinished_artifacts": "artifacts",
     },
     old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["APPLIED", "MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
+__all__ = ["APPLIED", "INSIGHTS", "MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
@@ -30,7 +30,10 @@ REFUSED: Final = "refused_operations"
 """The key in the metadata of a context under which `GateStep` notes why operations are refused, by their index."""
 
 APPLIED: Final = "update_report"
-"""The key in the metadata of a context under which `ApplyStep` puts its `UpdateReport`."""
+"""The key in the metadata of a context under which `ApplyStep` puts its `UpdateReport`, if there are insights."""
+
+INSIGHTS: Final = "insights"
+"""The key under which `InsightStep` puts the insights of a sample."""
 
 _UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (learn_without_truth)"
 
@@ -84,7 +87,7 @@ class ApplyStep:
         self.learn_without_truth = learn_without_truth
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Apply the operations, and put the report into the metadata of the context."""
+        """Apply the operations. If there are insights, the report is added to the metadata of the context."""
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
@@ -117,7 +120,8 @@ class ApplyStep:
         else:
             _tell(ctx, report)
             _tell_proofs(ctx, notes, report)
-            return ctx.replace(metadata={**ctx.metadata, APPLIED: report})
+            if INSIGHTS in ctx.metadata:
+                return ctx.replace(metadata={**ctx.metadata, APPLIED: report})
         return ctx
 
     def omitted(self, ctx: ACEStepContext) -> Mapping[int, str]:

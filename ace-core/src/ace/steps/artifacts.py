@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.arguments import checked_class, file_path, one_of
-from ace.atomic_file import PRIVATE, folder_lock, make_folder
+from ace.atomic_file import PRIVATE, make_folder
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.json_fields import list_in
@@ -30,7 +30,7 @@ from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.gate import VERDICT
 from ace.steps.insights import found_insights
-from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
+from ace.steps.outcomes import outcome_of_commit
 
 if TYPE_CHECKING:
     from ace.protocols.gate import GateVerdict
@@ -171,7 +171,7 @@ class ArtifactStep:
 
     It contains `playbook.md` (all skills), `decision.json` (the verdict, the figures of the gate before and after, the
     operations, and what was omitted), `insights.json` and `trace.json` (redacted). It is either complete or absent. The
-    store remains the source of truth; a folder is a copy for people.
+    store remains the source of truth; a folder is a copy for people, which is not forced to the disk.
 
     With the first trace, it completes the folders of versions whose process was killed after the commit.
 
@@ -205,7 +205,8 @@ class ArtifactStep:
         key = ctx.metadata.get("sample_key")
         draft = self.directory / _draft_name(key) if isinstance(key, SampleKey) else None
         if draft is not None and draft.is_dir():
-            written = self._finish(draft, outcome_of_sample(self.skillbook, ctx))
+            version = _committed_version(draft, self.skillbook)
+            written = self._finish(draft, None if version is None else outcome_of_commit(self.skillbook, version))
             if written is not None and is_observed():
                 trace_id = str(ctx.metadata.get("trace_id", ""))
                 emit(ArtifactWritten(run_of(ctx), trace_id, written.version, str(written.folder)))
@@ -251,11 +252,12 @@ class ArtifactStep:
         book = self.skillbook if self.skillbook.version == outcome.version else self.skillbook.as_of(outcome.version)
         _write(draft / "playbook.md", f"{book.as_markdown().rstrip()}\n".encode())
         target = self.directory / f"{_compact_time(outcome.at)}-v{outcome.version}"
-        with folder_lock(target):
-            if target.is_dir():  # another process has completed it
-                shutil.rmtree(draft, ignore_errors=True)
-            else:
-                draft.rename(target)
+        try:
+            draft.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+            shutil.rmtree(draft, ignore_errors=True)  # another process has completed it
         return Artifact(outcome.version, target)
 
 
@@ -319,5 +321,3 @@ def _write(path: Path, data: bytes) -> None:
     """Write a file that its owner alone can read. The folder is not complete before it is renamed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

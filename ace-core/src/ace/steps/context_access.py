@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -13,8 +13,9 @@ from ace.skillbook.store import SampleKey
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.redaction import Redactor
 
-__all__ = ["is_learned", "model_calls_for", "needed", "run_of", "stop_if_cancelled"]
+__all__ = ["is_learned", "model_calls_for", "names_in_batch", "needed", "run_of", "stop_if_cancelled"]
 
 T = TypeVar("T")
 
@@ -118,3 +119,19 @@ def run_of(ctx: ACEStepContext) -> str:
     """
     key = ctx.metadata.get("sample_key")
     return key.run if isinstance(key, SampleKey) else ""
+
+
+def names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
+    """Return the ids of the traces in a batch, by the names that the reflector knows; empty for a single trace.
+
+    Args:
+        ctx: The context of the sample.
+        redactor: The redactor of the prompt, which also redacts names.
+    """
+    from ace.roles.trace_reading import shown_names, traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    if batch is None:
+        return {}
+    ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
+    return {shown: ids.get(name, name) for shown, name in shown_names(batch, redactor).items()}

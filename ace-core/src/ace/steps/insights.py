@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.arguments import checked_class, instance_of, one_of, shown
@@ -18,7 +18,8 @@ from ace.protocols.observers import InsightsFound, emit, is_observed
 from ace.retrieval import words
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import is_learned, needed, run_of, stop_if_cancelled
+from ace.steps.apply import INSIGHTS
+from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 from ace.steps.trace_cases import is_known
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FoundInsights", "InsightOutcomeStep", "InsightStep", "found_insights", "has_only_pending_insights"]
 
-_FOUND: Final = "insights"
 _SUBMITTED: Final = "being learned"
 """The reason of an insight between the request for an update and its outcome."""
 _ERROR_LINE: Final = re.compile(
@@ -55,6 +55,8 @@ class FoundInsights:
     """Those of other traces that show the same as one that is learned now, with the id of that one."""
     pending: Sequence[Insight] = ()
     """Those that wait for further tasks."""
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The names of the earlier traces that show the same as a learning, by its text."""
 
 
 class _Error(NamedTuple):
@@ -71,7 +73,7 @@ def found_insights(ctx: ACEStepContext) -> FoundInsights | None:
     Args:
         ctx: The context of the sample.
     """
-    found: FoundInsights | None = ctx.metadata.get(_FOUND)
+    found: FoundInsights | None = ctx.metadata.get(INSIGHTS)
     return found
 
 
@@ -153,13 +155,14 @@ class InsightStep:
         errors = list(_errors_in(read))
         found = FoundInsights(task_id, trace_id)
         kept: list[ExtractedLearning] = []
-        has_sources = False
+        sources: dict[str, Sequence[str]] = {}
+        group = names_in_batch(ctx, redactor)
         for learning in _learnings(reflection):
             insight = self._insight(task_id, trace_id, learning, reflection, errors, redactor)
             earlier = [each for each in self.log.same_pattern(insight.recommendation) if each.id != insight.id]
             is_critical = read["success"] is False and any(_names_error(learning, error) for error in errors)
-            # A learning of a group of traces names those that show it.
-            own = [redactor.redact_name(name) for name in learning.trace_ids] or [task_id]
+            # A learning of a group of traces names those that show it. Other names would be a claim of the model.
+            own = [redactor.redact_name(group[name]) for name in learning.trace_ids if name in group] or [task_id]
             tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
             insight = replace(insight, tasks=tasks, confidence=confidence(len(tasks), critical=is_critical))
             if insight.confidence < self.min_confidence:
@@ -168,17 +171,16 @@ class InsightStep:
             ready = replace(insight, reason=_SUBMITTED)
             same = tuple((ready.id, each) for each in earlier)
             found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *same))
-            sources = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
-            is_joined = bool(sources) and not learning.trace_ids
-            kept.append(learning.model_copy(update={"trace_ids": sources}) if is_joined else learning)
-            has_sources = has_sources or is_joined
-        self.log.record([*found.ready, *found.pending])
+            sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
+            kept.append(learning)
+        found = replace(found, sources=sources)
+        self.log.record([*found.ready, *found.pending], is_durable=False)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
-        ctx = ctx.replace(metadata={**ctx.metadata, _FOUND: found})
-        if not found.pending and not has_sources:
+        ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
+        if not found.pending:
             return ctx  # the same reflection, for which a proposal may have been prefetched
-        return ctx.replace(reflection=_reduced(reflection, kept, is_complete=not found.pending))
+        return ctx.replace(reflection=_reduced(reflection, kept))
 
     def _insight(
         self,
@@ -257,7 +259,7 @@ class InsightOutcomeStep:
         """
         found = found_insights(ctx)
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
-            self.log.record(_with_outcome(found.ready, found.earlier, outcome))
+            self.log.record(_with_outcome(found.ready, found.earlier, outcome), is_durable=False)
         if not self._is_complete:
             self._is_complete = True
             self.complete()
@@ -336,9 +338,10 @@ def _possible_names(sample: str) -> Iterator[tuple[str, str]]:
 
 
 def _committed_samples(skillbook: Skillbook) -> Iterator[tuple[SampleKey, int]]:
+    """Yield the samples of all runs that were committed, and their versions."""
     store = skillbook.store
     assert store is not None
-    for run in store.progress(""):
+    for run in store.progress(""):  # the run whose samples are the names of all runs
         for row in store.progress(run.key.sample):
             if row.version is not None:
                 yield row.key, row.version
@@ -354,14 +357,13 @@ def _learnings(reflection: ReflectorOutput) -> list[ExtractedLearning]:
     return [ExtractedLearning(learning=reflection.key_insight, evidence=reflection.error_identification)]
 
 
-def _reduced(reflection: ReflectorOutput, kept: Sequence[ExtractedLearning], *, is_complete: bool) -> ReflectorOutput:
-    """Return the reflection with these learnings only."""
-    changed: dict[str, object] = {"extracted_learnings": list(kept)}
-    if not is_complete:  # these texts may contain what is pending
-        changed |= {
-            "key_insight": kept[0].learning if kept else "",
-            "correct_approach": "\n".join(learning.learning for learning in kept),
-        }
+def _reduced(reflection: ReflectorOutput, kept: Sequence[ExtractedLearning]) -> ReflectorOutput:
+    """Return the reflection with these learnings only, without the texts that may contain what is pending."""
+    changed: dict[str, object] = {
+        "extracted_learnings": list(kept),
+        "key_insight": kept[0].learning if kept else "",
+        "correct_approach": "\n".join(learning.learning for learning in kept),
+    }
     return reflection.model_copy(update=changed)
 
 

@@ -31,8 +31,15 @@ from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
-from ace.steps.insights import has_only_pending_insights
+from ace.steps.context_access import (
+    is_learned,
+    model_calls_for,
+    names_in_batch,
+    needed,
+    run_of,
+    stop_if_cancelled,
+)
+from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
@@ -150,8 +157,10 @@ class UpdateStep:
         operations = _with_cases(update.operations, open_cases(ctx), reflection)
         if self.sections:
             operations = [_with_listed_section(operation, self.sections) for operation in operations]
-        names = await calling.function(partial(_names_in_batch, ctx, proposal.redactor))
-        operations = [_with_source(operation, source, reflection, names) for operation in operations]
+        names = await calling.function(partial(names_in_batch, ctx, proposal.redactor))
+        found = found_insights(ctx)
+        earlier = {} if found is None else found.sources
+        operations = [_with_source(operation, source, reflection, names, earlier) for operation in operations]
         if self.provenance == "ids":
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
         redacted = partial(_all_redacted, operations, secrets, proposal.redactor)
@@ -456,20 +465,22 @@ def _source_of(ctx: ACEStepContext, question: str) -> InsightSource:
     )
 
 
-def _names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
-    """Return the ids of the traces in a batch, by the names that the reflector knows; empty for a single trace."""
-    from ace.roles.trace_reading import shown_names, traces_in_batch
-
-    batch = traces_in_batch(ctx.trace)
-    if batch is None:
-        return {}
-    ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
-    return {shown: ids.get(name, name) for shown, name in shown_names(batch, redactor).items()}
-
-
 def _with_source(
-    operation: UpdateOperation, source: InsightSource, reflection: ReflectorOutput, names: Mapping[str, str]
+    operation: UpdateOperation,
+    source: InsightSource,
+    reflection: ReflectorOutput,
+    names: Mapping[str, str],
+    earlier: Mapping[str, Sequence[str]],
 ) -> UpdateOperation:
+    """Add the source: the trace, those of a group that show the learning, and earlier ones that `InsightStep` found.
+
+    Args:
+        operation: The operation.
+        source: The part of the source that is the same for all operations of the sample.
+        reflection: The reflection.
+        names: The ids of the traces in a group, by the names that the reflector knows; empty for a single trace.
+        earlier: The names of earlier traces, by learning.
+    """
     if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
         return operation
     learnings = {item.learning: item for item in reflection.extracted_learnings}
@@ -479,13 +490,11 @@ def _with_source(
         error_identification=encodable(reflection.error_identification),
         learning_text=encodable(nearest or reflection.key_insight),
     )
-    if not operation.content or not names:
-        earlier = learnings[nearest].trace_ids if nearest in learnings and not names else []
-        if not operation.content or not earlier:
-            return dataclasses.replace(operation, insight_source=learned)
-        # Other traces have shown the same before, see `InsightStep`.
-        traces = [learned.trace_id, *earlier]
-        metadata = {**operation.counters, EVIDENCE_TRACES: traces}
+    before = earlier.get(nearest or "", ())
+    if not operation.content or not (names or before):
+        return dataclasses.replace(operation, insight_source=learned)
+    if not names:
+        metadata = {**operation.counters, EVIDENCE_TRACES: [learned.trace_id, *before]}
         return dataclasses.replace(operation, insight_source=learned, metadata=metadata)
     # Content that matches no learning of the reflector is attributed to all traces.
     shown = learnings[nearest].trace_ids if nearest in learnings else list(names)

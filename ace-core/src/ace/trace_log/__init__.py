@@ -13,7 +13,7 @@ from ace.trace_log.log import ArchiveReport, LoggedTrace, LogProblem, TraceLog
 from ace.trace_log.output import errors_in
 from ace.trace_log.running import CommandRun, run_command
 from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
-from ace.trace_log.watcher import running_watcher, watching
+from ace.trace_log.watcher import learning_turn, running_watcher, watching
 
 __all__ = [
     "ArchiveReport",
@@ -31,6 +31,7 @@ __all__ = [
     "check_task_id",
     "errors_in",
     "execution_to_trace",
+    "learning_turn",
     "parts_of",
     "place_of",
     "recognise",

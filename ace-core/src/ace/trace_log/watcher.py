@@ -1,16 +1,22 @@
-"""At most one process watches a log for a skillbook, and others can see which."""
+"""At most one process watches a log for a skillbook, and at most one learns from attempts into it at a time."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from ace.atomic_file import make_folder, passing_lock
+from ace.pipeline import CancellationToken
 
-__all__ = ["running_watcher", "watching"]
+__all__ = ["learning_turn", "running_watcher", "watching"]
+
+_PAUSE: Final = 0.1
+"""The time between two looks at a lock that another process holds, in seconds."""
 
 
 @contextmanager
@@ -69,8 +75,63 @@ def running_watcher(log: str | Path, skillbook: str) -> int | None:
     return None
 
 
+@contextmanager
+def learning_turn(
+    folder: str | Path,
+    skillbook: str,
+    *,
+    cancel_token: CancellationToken | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> Iterator[bool]:
+    """Wait until no other process learns from attempts into a skillbook, and hold the turn during the block.
+
+    What has been learned is looked up within the turn, so that a watcher and a command, or two commands, never learn
+    from the same attempt at the same time.
+
+    Args:
+        folder: The folder of the logs, in which the lock is.
+        skillbook: The location of the skillbook.
+        cancel_token: Ends the wait.
+        on_wait: Called before a wait begins.
+
+    Yields:
+        Whether it is the turn of this process; if not, the token was cancelled.
+
+    Raises:
+        OSError: The lock cannot be created.
+
+    Example:
+        >>> import tempfile
+        >>> with learning_turn(tempfile.mkdtemp(), "skills.db") as is_mine:
+        ...     is_mine
+        True
+    """
+    make_folder(Path(folder))
+    path = Path(folder) / f".learn-{_digest(_location(skillbook))}.lock"
+    has_waited = False
+    while True:
+        with passing_lock(path) as is_mine:
+            if is_mine:
+                yield True
+                return
+        if not has_waited and on_wait is not None:
+            on_wait()
+        has_waited = True
+        if cancel_token is not None and cancel_token.is_cancelled:
+            yield False
+            return
+        time.sleep(_PAUSE)
+
+
 def _lock_of(log: str | Path, skillbook: str) -> Path:
     """Return the file of the lock, which differs between the logs and the skillbooks of one folder."""
-    location = skillbook if "://" in skillbook else str(Path(skillbook).absolute())
-    names = f"{Path(log).name}\0{location}"
-    return Path(log).parent / f".watch-{hashlib.sha256(names.encode()).hexdigest()[:12]}.lock"
+    names = f"{Path(log).name}\0{_location(skillbook)}"
+    return Path(log).parent / f".watch-{_digest(names)}.lock"
+
+
+def _location(skillbook: str) -> str:
+    return skillbook if "://" in skillbook else str(Path(skillbook).absolute())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

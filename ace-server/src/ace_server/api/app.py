@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ace_server import tables
@@ -31,6 +32,7 @@ from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import CONTENT_TYPE, Metrics
 from ace_server.service import Service
+from ace_server.subjects import Subjects
 
 __all__ = ["create_app", "openapi_document"]
 
@@ -38,6 +40,7 @@ _logger = logging.getLogger("ace_server.requests")
 
 _VERSION: Final = "1.0"
 _OPENAPI: Final = "/openapi.json"
+_METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 _FEEDBACK_STATES: Final = ("new", "held", "batched", "learned", "failed")
 
 
@@ -67,6 +70,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
     settings = service.settings
     state = ServerState(
         service=service,
+        subjects=Subjects(service.database, service.seal),
         inference=Inference(service),
         writer=GroupWriter(service.database),
         keys=KeyRing(service.database),
@@ -78,6 +82,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(state.subjects.load)
         await anyio.to_thread.run_sync(state.inference.start)
         state.maintenance.start()
         try:
@@ -91,6 +96,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.server = state
+    app.add_api_route("/v1/{path:path}", _no_route, methods=_METHODS, include_in_schema=False)
     app.router.routes.extend(pages)
     app.add_middleware(_Recorded, state=state)
     return app
@@ -169,6 +175,12 @@ def _supervision_routes() -> APIRouter:
         return Response(text, media_type=CONTENT_TYPE)
 
     return router
+
+
+async def _no_route(request: Request) -> Response:
+    """Reject what no route of the API answers, which would otherwise be a page that does not exist."""
+    known = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    raise HTTPException(405 if known else 404)
 
 
 def _metrics_text(state: ServerState) -> str:

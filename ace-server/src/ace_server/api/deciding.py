@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, Final
 
 import anyio.to_thread
@@ -30,7 +29,7 @@ from ace_server.api.schemas import (
     SubjectInPath,
 )
 from ace_server.database import new_id, now
-from ace_server.experiments import Arm, arms_from_json, arms_to_json, report
+from ace_server.experiments import Arm, arms_from_json, arms_to_json, report, stop
 from ace_server.retention import request_deletion
 
 __all__ = ["router"]
@@ -141,8 +140,12 @@ async def stop_experiment(experiment: ObjectId, body: StopBody, access: Administ
     arms = arms_from_json(row.arms)
     if body.winner is not None and body.winner >= len(arms):
         raise ApiError(400, f"winner: the experiment has the arms 0 to {len(arms) - 1}.")
-    is_stopped = await _changed(access, partial(_stop, experiment, body.winner, arms, access.key.id),
-                                "experiment.stop", experiment)  # fmt: skip
+    is_stopped = await _changed(
+        access,
+        lambda connection: stop(connection, experiment, body.winner, arms, by=access.key.id),
+        "experiment.stop",
+        experiment,
+    )
     if not is_stopped:
         raise ApiError(409, "It was stopped already.")
     access.state.inference.wake()
@@ -154,10 +157,11 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
     """Delete everything of a subject: requests, feedback, and the texts of reviews. It takes less than a minute."""
     if access.key.book is not None:
         raise ApiError(403, "A subject is deleted from all books; the key is for one.")
+    pseudonym = access.state.subjects.pseudonym(subject)
     deletion = await access.state.writer.write(
-        lambda connection: request_deletion(connection, subject, by=access.key.id, origin=access.origin)
+        lambda connection: request_deletion(connection, pseudonym, by=access.key.id, origin=access.origin)
     )
-    access.state.recent.forget(subject)
+    access.state.recent.forget(pseudonym)
     access.state.maintenance.wake()
     return SubjectDeletion(deletion_id=deletion)
 
@@ -188,18 +192,6 @@ async def _check_arms(access: Access, book: str, arms: tuple[Arm, ...]) -> None:
     found = await rows_of(access, sa.select(table.c.id).where(table.c.book == book, table.c.id.in_(wanted)))
     if len(found) != len(wanted):
         raise ApiError(404, "The book has no such release.")
-
-
-def _stop(experiment: str, winner: int | None, arms: tuple[Arm, ...], by: str, connection: sa.Connection) -> bool:
-    table = tables.experiment
-    stopped = connection.execute(
-        sa.update(table)
-        .where(table.c.id == experiment, table.c.state == "running")
-        .values(state="stopped", stopped_at=now(), winner=winner)
-    )
-    if stopped.rowcount == 1 and winner is not None:
-        releases.publish(connection, arms[winner].release, by=by, reason=f"won experiment {experiment}")
-    return stopped.rowcount == 1
 
 
 async def _experiment(access: Access, row: Row) -> ExperimentOut:

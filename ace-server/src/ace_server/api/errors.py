@@ -16,6 +16,7 @@ from ace.protocols import LLMCallError, LLMError
 from ace.skillbook import SkillbookError
 from ace_server.anonymise import AnonymiserError
 from ace_server.database import DatabaseUnavailableError
+from ace_server.error_places import described
 from ace_server.group_commit import WriterClosedError
 from ace_server.inference import BusyError
 
@@ -149,8 +150,7 @@ async def _not_anonymised(request: Request, error: AnonymiserError) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     # The text of an unexpected error may quote the request, so only its class and place are logged.
-    place = _place_of(error)
-    _logger.error("request %s: unexpected %s at %s", request.state.request_id, type(error).__name__, place)
+    _logger.error("request %s: unexpected %s", request.state.request_id, described(error))
     return _response(request, 500, "Something unexpected went wrong; it is in the log under this request.")
 
 
@@ -177,15 +177,6 @@ def add_error_handlers(app: FastAPI) -> None:
     """
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
-
-
-def _place_of(error: Exception) -> str:
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    return " > ".join(frames[-6:])
 
 
 def _what_is_invalid(problems: Sequence[Any]) -> str:

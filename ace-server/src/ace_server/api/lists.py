@@ -25,6 +25,7 @@ from ace_server.api.schemas import (
     ReleaseOut,
     ReviewOut,
     RunOut,
+    SkillCursor,
     SkillOut,
 )
 from ace_server.inference import LoadedRelease
@@ -50,7 +51,7 @@ async def list_books(access: Reads, limit: Limit = 50, cursor: Cursor = None) ->
     table = tables.book
     query = sa.select(table).order_by(table.c.name)
     if cursor is not None:
-        query = query.where(table.c.name > _plain(cursor))
+        query = query.where(table.c.name > cursor)
     if access.key.book is not None:
         query = query.where(table.c.name == access.key.book)
     rows = await rows_of(access, query.limit(limit + 1))
@@ -60,7 +61,9 @@ async def list_books(access: Reads, limit: Limit = 50, cursor: Cursor = None) ->
 
 
 @router.get("/books/{book}/skills", responses=error_responses(*_ONE))
-async def list_skills(access: Reads, book: BookNameInPath, limit: Limit = 50, cursor: Cursor = None) -> Page[SkillOut]:
+async def list_skills(
+    access: Reads, book: BookNameInPath, limit: Limit = 50, cursor: SkillCursor = None
+) -> Page[SkillOut]:
     """List the skills of the published release, in the order in which they were added."""
     skills = _release(access, book).skills.skills()
     start = 0
@@ -151,11 +154,6 @@ async def list_reviews(
     return page(rows, limit, _id_of, lambda row: from_row(ReviewOut, row).model_copy(update=texts.get(row.id, {})))
 
 
-def _plain(text: str) -> str:
-    """Return a cursor that a database accepts; no row follows any other."""
-    return text if text.isprintable() and text.isascii() else "\x7f"
-
-
 def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
@@ -178,7 +176,7 @@ def newest_first(query: Select, table: sa.Table, cursor: str | None, limit: int)
         limit: The number of rows of a page.
     """
     if cursor is not None:
-        query = query.where(table.c.id < _plain(cursor))
+        query = query.where(table.c.id < cursor)
     return query.order_by(table.c.id.desc()).limit(limit + 1)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "ReviewOut",
     "RunOut",
     "ShortText",
+    "SkillCursor",
     "SkillOut",
     "StopBody",
     "SubjectDeletion",
@@ -70,7 +71,10 @@ SubjectInPath = Annotated[
 ]
 ObjectId = Annotated[str, Path(pattern=_ID)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many items to return.")]
-Cursor = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
+Cursor = Annotated[
+    str | None, Query(max_length=300, pattern="^[ -~]*$", description="`next_cursor` of the page before.")
+]
+SkillCursor = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
 
 
 Item = TypeVar("Item")

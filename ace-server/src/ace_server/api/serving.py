@@ -69,7 +69,8 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         given = await state.inference.answer(release, body.question, body.context or "")
         state.limits.add_cost(access.key, given.usage)
         state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
-        state.recent.add(request, KnownRequest(release.book, body.subject))
+        subject = None if body.subject is None else state.subjects.pseudonym(body.subject)
+        state.recent.add(request, KnownRequest(release.book, subject))
         state.writer.write_later(
             request_row(
                 state.service.seal,
@@ -80,7 +81,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
                 model=state.service.model,
                 question=body.question,
                 context=body.context,
-                subject=body.subject,
+                subject=subject,
                 metadata=body.metadata,
                 experiment=experiment,
                 arm=arm,
@@ -152,7 +153,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
                 book,
                 trace,
                 key=access.key.id,
-                subject=subject,
+                subject=None if subject is None else access.state.subjects.pseudonym(subject),
                 idempotency_key=idempotency_key,
             )
         )

@@ -15,6 +15,7 @@ from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import Metrics
 from ace_server.service import Service
+from ace_server.subjects import Subjects
 
 __all__ = ["KnownRequest", "RecentRequests", "ServerState", "state_of"]
 
@@ -27,7 +28,7 @@ class KnownRequest(NamedTuple):
     book: str
     """The name of the book."""
     subject: str | None
-    """The subject."""
+    """The pseudonym of the subject."""
 
 
 @final
@@ -63,7 +64,7 @@ class RecentRequests:
         """Forget the requests of a subject, whose rows will be deleted.
 
         Args:
-            subject: The subject.
+            subject: The pseudonym of the subject.
         """
         for request in [each for each, known in self._requests.items() if known.subject == subject]:
             del self._requests[request]
@@ -75,6 +76,8 @@ class ServerState:
 
     service: Service
     """The settings, the database, the seal and the model."""
+    subjects: Subjects
+    """The pseudonyms of subjects."""
     inference: Inference
     """Answers questions."""
     writer: GroupWriter

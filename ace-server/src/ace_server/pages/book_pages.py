@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-__all__ = ["BookOverview", "BookPages", "NotFoundError", "Presence", "TaughtTrace", "book_tabs", "error_page"]
+__all__ = [
+    "BookOverview",
+    "BookPages",
+    "NotFoundError",
+    "Presence",
+    "TaughtTrace",
+    "book_tabs",
+    "error_page",
+    "overview_of",
+    "without_vectors",
+]
 
 _VERSIONS_A_PAGE: Final = 100
 _SHOWN_CHANGES: Final = 8
@@ -91,7 +101,7 @@ class BookPages:
         overviews = []
         for reader in self._listed():
             with reader.reading() as book:
-                overviews.append(_overview(book))
+                overviews.append(overview_of(book))
         return self._page(request, "home.html", books=overviews, book=None)
 
     def skills(self, request: Request) -> Response:
@@ -228,7 +238,8 @@ class BookPages:
                 first=first,
                 second=second,
                 missing=missing,
-                difference=compared_skills(_without_vectors(before), _without_vectors(after)),
+                most=PAGE_SIZE,
+                difference=compared_skills(without_vectors(before), without_vectors(after)),
             )
 
     def runs(self, request: Request) -> Response:
@@ -330,7 +341,12 @@ def error_page(request: Request, error: Exception) -> Response:
     return response("error.html", values, status=status)
 
 
-def _overview(book: OpenedBook) -> BookOverview:
+def overview_of(book: OpenedBook) -> BookOverview:
+    """Return what the first page shows of a book.
+
+    Args:
+        book: The book.
+    """
     active = book.newest.active
     entries = [] if book.timeline is None else book.timeline.entries
     recent = []
@@ -437,5 +453,10 @@ def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:
     )
 
 
-def _without_vectors(skills: Sequence[Skill]) -> list[Skill]:
+def without_vectors(skills: Sequence[Skill]) -> list[Skill]:
+    """Return the skills as the history has them, so that they can be compared with an older version.
+
+    Args:
+        skills: The skills.
+    """
     return [skill if skill.embedding is None else skill.replace(embedding=None) for skill in skills]

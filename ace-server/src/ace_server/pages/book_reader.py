@@ -6,6 +6,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
@@ -52,16 +54,24 @@ class Training(NamedTuple):
     points: Sequence[ValidationPoint]
 
 
-class OpenedBook(NamedTuple):
+@final
+@dataclass(frozen=True)
+class OpenedBook:
     """What a page shows of a book. It is valid inside the block of `BookReader.reading`."""
 
     reader: BookReader
     book: Skillbook
     newest: BookVersion
-    timeline: SkillTimeline | None
-    """The history; None for a book without one, or whose history cannot be read."""
-    problem: str
-    """Why the history cannot be read; empty if it can, or if there is none."""
+
+    @cached_property
+    def timeline(self) -> SkillTimeline | None:
+        """The history, read when a page first needs it; None for a book without one, or if it cannot be read."""
+        return self.reader.history()
+
+    @property
+    def problem(self) -> str:
+        """Why the history cannot be read; empty if it can, if there is none, or if the page does not need it."""
+        return self.reader.problem if "timeline" in self.__dict__ else ""
 
     @property
     def name(self) -> str:
@@ -122,6 +132,8 @@ class BookReader:
         self._book = open_book()
         self._newest = _version_of(self._book)
         self._timeline: SkillTimeline | None = None
+        self.problem = ""
+        """Why the history could not be read the last time; empty if it could."""
         self._older: OrderedDict[int, BookVersion] = OrderedDict()
         self._training_log: tuple[tuple[int, int] | None, list[Training]] = (None, [])
 
@@ -140,8 +152,21 @@ class BookReader:
         """
         with self._lock:
             self._catch_up()
-            timeline, problem = self._history()
-            yield OpenedBook(self, self._book, self._newest, timeline, problem)
+            yield OpenedBook(self, self._book, self._newest)
+
+    def history(self) -> SkillTimeline | None:
+        """Return the history up to now; None for a book without one, or if it cannot be read."""
+        self.problem = ""
+        if self._book.store is None:
+            return None
+        if self._timeline is None:
+            self._timeline = SkillTimeline(self._book.store)
+        try:
+            self._timeline.read_new()
+        except SkillbookError as error:
+            self.problem = str(error)
+            return None
+        return self._timeline
 
     def older(self, timeline: SkillTimeline, version: int) -> BookVersion:
         """Return an older version, and keep it for the next page.
@@ -195,17 +220,6 @@ class BookReader:
             return None
         status = self._file.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
-
-    def _history(self) -> tuple[SkillTimeline | None, str]:
-        if self._book.store is None:
-            return None, ""
-        if self._timeline is None:
-            self._timeline = SkillTimeline(self._book.store)
-        try:
-            self._timeline.read_new()
-        except SkillbookError as error:
-            return None, str(error)
-        return self._timeline, ""
 
 
 def _version_of(book: Skillbook) -> BookVersion:

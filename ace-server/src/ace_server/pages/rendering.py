@@ -97,7 +97,14 @@ def _environment() -> Environment:
         "status_of": status_of,
         "word_diff": word_diff,
     }
-    environment.filters |= {"minute": _minute, "day": _day, "iso": _iso, "grouped": _grouped}
+    environment.filters |= {
+        "minute": _minute,
+        "day": _day,
+        "iso": _iso,
+        "grouped": _grouped,
+        "seconds": _seconds,
+        "seconds_iso": _seconds_iso,
+    }
     return environment
 
 
@@ -121,6 +128,14 @@ def _day(text: str) -> str:
 def _iso(text: str) -> str:
     time = _time(text)
     return "" if time is None else time.isoformat(timespec="seconds")
+
+
+def _seconds(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
+
+
+def _seconds_iso(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
 def _grouped(number: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -26,9 +26,11 @@ from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match
 from ace.insights import InsightLog
+from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
 from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep, PruneStep
+from ace.trace_log import learning_turn
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -250,12 +252,7 @@ class Learn(LearningCommand):
         runner = TraceAnalyser.from_roles(
             reflector=reflector, skill_manager=skill_manager_for(client, templates.skill_manager), **options
         )
-        for step in runner.pipeline.steps:
-            # An earlier process may have been killed before it had written everything.
-            if isinstance(step, ArtifactStep | InsightOutcomeStep):
-                step.complete()
-            elif isinstance(step, PersistStep) and len(book):
-                step.write()
+        _complete(runner)
         return runner
 
     def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
@@ -269,7 +266,11 @@ class Learn(LearningCommand):
             path = place.file.with_name("insights.jsonl")
             if settings.insights.exists():
                 shutil.copyfile(settings.insights, path)
-        options |= {"insights": InsightLog(path), "min_confidence": self.choice.min_confidence}
+        from ace.deduplication.detector import embedder_for
+        from ace.protocols.deduplication import DeduplicationConfig
+
+        log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
+        options |= {"insights": log, "min_confidence": self.choice.min_confidence}
         if place.keeps_history and not is_dry_run:
             options["artifacts"] = settings.artifacts
         return options
@@ -308,8 +309,10 @@ class Learn(LearningCommand):
         """Run, with validations if requested, and tell what becomes of each trace."""
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
-        told = observing(self.journal) if self.choice.is_loop else nullcontext()
-        with told:
+        if self.choice.is_loop:
+            with self._turn(settings, place, options) as is_mine, observing(self.journal):
+                results = self._run(runner, inputs, settings, place, options) if is_mine else []
+        else:
             results = self._run(runner, inputs, settings, place, options)
         for step in runner.pipeline.steps:
             if isinstance(step, PruneStep):
@@ -317,6 +320,17 @@ class Learn(LearningCommand):
             elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
                 step.write()
         return results
+
+    def _turn(self, settings: Settings, place: SkillbookPlace, run: RunOptions) -> AbstractContextManager[bool]:
+        """Wait until no other process learns from tasks into the skillbook. A dry run has a copy of its own."""
+        if place.location != settings.skillbook:
+            return nullcontext(True)
+        return learning_turn(
+            settings.logs,
+            place.location,
+            cancel_token=run.get("cancel_token"),
+            on_wait=lambda: note("ace: waiting for another process that learns from tasks into this skillbook"),
+        )
 
     def _run(
         self,
@@ -340,6 +354,22 @@ class Learn(LearningCommand):
     def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
         """Return one line for each epoch."""
         return self.journal.summary()
+
+
+def _complete(runner: TraceAnalyser) -> None:
+    """Write what an earlier process has not written because it was killed, and check that it can be written.
+
+    Raises:
+        UsageError: A file cannot be written.
+    """
+    try:
+        for step in runner.pipeline.steps:
+            if isinstance(step, ArtifactStep | InsightOutcomeStep):
+                step.complete()
+            elif isinstance(step, PersistStep):
+                step.write()
+    except (ManagedBlockError, OSError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _of_task(trace: RecordedTrace) -> RecordedTrace:

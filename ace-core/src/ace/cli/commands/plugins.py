@@ -31,6 +31,8 @@ def plugins(
 ) -> int:
     """List the installed plugins. They are imported only with --check.
 
+    The variables ACE_PLUGINS and ACE_PLUGINS_DISABLED, lists of names, choose which plugins are loaded.
+
     For example:
 
         ace plugins

@@ -45,7 +45,8 @@ class LoopFlags:
     a random order, removes skills with a net score below -3 after each, and ends early if an epoch changes no skill.
     [default: online with --task]"""
     watch: Annotated[bool, Flag] = False
-    """Then wait for further attempts in the trace log, until Ctrl-C. Each is learned once, even after a restart."""
+    """When the attempts in the trace log are learned, wait for further ones, until Ctrl-C. Each is learned once, even
+    after a restart."""
     min_confidence: float | None = None
     """Learn only insights with at least this confidence, from 0 to 1. It depends on how many tasks have shown them;
     the others wait in insights.jsonl. [default: 0; 0.8 with --task, --mode or --watch]"""

@@ -31,7 +31,7 @@ from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
 from ace.runners.failures import first_cause
 from ace.runners.once import LearnedContents
 from ace.runners.run_session import SkillbookNotWrittenError
-from ace.trace_log import LoggedTrace, TraceLog, running_watcher, watching
+from ace.trace_log import LoggedTrace, TraceLog, learning_turn, running_watcher, watching
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 _FAILURES_BEFORE_WAITING: Final = 5
+_IN_ONE_TURN: Final = 10
 _LONGEST_WAIT: Final = 60.0
 """In seconds."""
 _LONGEST_PAUSE: Final = 0.1
@@ -163,33 +164,37 @@ class _Watcher:
         """Learn from a batch, then from those that failed before if the model answers; return whether to continue."""
         settings = self._plan.settings
         waiting, self._failed = self._failed, {}
-        for part in (traces, list(waiting.values())):
-            if self._failures and part is not traces:
-                self._failed |= waiting
-                return not self.token.is_cancelled
-            if not part:
-                continue
+        for part in [*_parts(traces), *_parts(list(waiting.values()))]:
+            if self._failures and part[0].place in waiting:
+                self._failed = waiting | self._failed
+                return True
             left = None if settings.max_cost is None else settings.max_cost - self._counts.use.cost
             if left is not None and left <= 0:
                 self.token.cancel("max_cost")
                 return False
-            self._runner.run(
-                self._paced(part),
-                run_id=self.run_id,
-                resume="auto",
-                once=self._plan.command.learns_once(SkillbookPlace(settings.skillbook)),
-                max_in_flight=1,
-                max_cost=left,
-                fail_fast=settings.fail_fast,
-                max_consecutive_failures=sys.maxsize,
-                reflection_window=settings.reflection_window,
-                forget_answers=self._plan.options.forget_answers,
-                cancel_token=self.token,
-                on_sample_end=self._ended,
-            )
+            with learning_turn(settings.logs, settings.skillbook, cancel_token=self.token) as is_mine:
+                if is_mine:
+                    self._run(part, left)
             if self.token.is_cancelled:
                 return False
         return True
+
+    def _run(self, traces: Sequence[RecordedTrace], max_cost: float | None) -> None:
+        settings = self._plan.settings
+        self._runner.run(
+            self._paced(traces),
+            run_id=self.run_id,
+            resume="auto",
+            once=self._plan.command.learns_once(SkillbookPlace(settings.skillbook)),
+            max_in_flight=1,
+            max_cost=max_cost,
+            fail_fast=settings.fail_fast,
+            max_consecutive_failures=sys.maxsize,
+            reflection_window=settings.reflection_window,
+            forget_answers=self._plan.options.forget_answers,
+            cancel_token=self.token,
+            on_sample_end=self._ended,
+        )
 
     def _paced(self, traces: Sequence[RecordedTrace]) -> Iterator[RecordedTrace]:
         """Yield the attempts, after a wait if the model could not be reached for the last ones."""
@@ -224,6 +229,11 @@ class _Watcher:
         for problem in self.log.problems[self._told :]:
             note(f"ace: {self.log.path}:{problem.line}: {problem.reason}")
         self._told = len(self.log.problems)
+
+
+def _parts(traces: Sequence[RecordedTrace]) -> list[Sequence[RecordedTrace]]:
+    """Return the attempts in parts, between which other processes may learn."""
+    return [traces[start : start + _IN_ONE_TURN] for start in range(0, len(traces), _IN_ONE_TURN)]
 
 
 def _recorded(found: LoggedTrace) -> RecordedTrace:

@@ -20,6 +20,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 56, 16, 44
 _MOST_POINTS = 400
 """More points than this are thinned out: they would be closer together than the pixels of a screen."""
 
+_MOST_MARKS = 12
+"""With more points than this, only the last one of a line is marked."""
+
 Place = tuple[float, float]
 _Scale = Callable[[float], float]
 
@@ -113,10 +116,12 @@ def step_chart_svg(
         shown = _thinned(points)
         corners = [(across(x), up(y)) for x, y in shown]
         parts.append(_steps([*corners, (across(last), corners[-1][1])], f"series series-{escape(name)}"))
-        x, y = corners[-1]
-        title = f"{name}: {_number(shown[-1][1])} at {x_title} {_number(shown[-1][0])}"
-        mark = f'<circle class="series series-{escape(name)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
-        parts.append(f"{mark}<title>{escape(title)}</title></circle>")
+        marked = range(len(shown)) if len(shown) <= _MOST_MARKS else [len(shown) - 1]
+        for place in marked:
+            x, y = corners[place]
+            title = f"{name}: {_number(shown[place][1])} at {x_title} {_number(shown[place][0])}"
+            mark = f'<circle class="series series-{escape(name)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
+            parts.append(f"{mark}<title>{escape(title)}</title></circle>")
     return "\n".join([*parts, "</svg>"])
 
 

@@ -1,0 +1,156 @@
+"""`/audit` and `/keys`: who did what, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, final
+
+import sqlalchemy as sa
+from starlette.responses import RedirectResponse, Response
+
+from ace_server import audit, keys, tables
+from ace_server.database import now
+from ace_server.keys import SCOPES
+from ace_server.pages.service_site import RefusedError, ServiceSite
+from ace_server.pages.skill_table import SkillQuery
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from ace_server.pages.sessions import Visitor
+
+__all__ = ["AdminPages"]
+
+_AUDIT: Final = tables.audit
+_MOST: Final = 200
+_DAY: Final = 86_400.0
+
+
+@final
+class AdminPages:
+    """The routes of the audit log and of the keys.
+
+    Args:
+        site: The service.
+    """
+
+    def __init__(self, site: ServiceSite) -> None:
+        self._site = site
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        site = self._site
+        return [
+            site.get("/audit", self.show_audit, "admin"),
+            site.get("/audit/check", self.check_audit, "admin"),
+            site.get("/keys", self.show_keys, "admin"),
+            site.post("/keys", self.add_key, "admin"),
+            site.get("/keys/{key}/revoke", self.confirm_revoking, "admin"),
+            site.post("/keys/{key}/revoke", self.revoke_key, "admin"),
+        ]
+
+    def show_audit(self, request: Request, visitor: Visitor) -> Response:
+        """List the rows of the audit log, newest first."""
+        return self._audit(request, visitor, None)
+
+    def check_audit(self, request: Request, visitor: Visitor) -> Response:
+        """Check the chain of the audit log, and list its rows."""
+        return self._audit(request, visitor, audit.check(self._site.service.database))
+
+    def _audit(self, request: Request, visitor: Visitor, checked: audit.AuditCheck | None) -> Response:
+        _all_books_only(visitor)
+        what, who = request.query_params.get("what", ""), request.query_params.get("who", "")
+        before = SkillQuery.read({"version": request.query_params.get("before", "")}).version
+        query = sa.select(_AUDIT).order_by(_AUDIT.c.number.desc()).limit(_MOST + 1)
+        if what:
+            query = query.where(_AUDIT.c.what == what)
+        if who:
+            query = query.where(_AUDIT.c.who == who)
+        if before is not None:
+            query = query.where(_AUDIT.c.number < before)
+        rows = self._site.rows(query)
+        return self._site.page(
+            request,
+            visitor,
+            "audit.html",
+            rows=rows[:_MOST],
+            older=rows[_MOST - 1].number if len(rows) > _MOST else None,
+            kinds=[row.what for row in self._site.rows(sa.select(_AUDIT.c.what).distinct().order_by(_AUDIT.c.what))],
+            what=what,
+            who=who,
+            names=self._site.names(),
+            checked=checked,
+        )
+
+    def show_keys(self, request: Request, visitor: Visitor) -> Response:
+        """List the keys."""
+        _all_books_only(visitor)
+        return self._keys(request, visitor, None)
+
+    def _keys(self, request: Request, visitor: Visitor, secret: str | None) -> Response:
+        with self._site.service.database.reading() as connection:
+            found = keys.list_keys(connection)
+        return self._site.page(
+            request,
+            visitor,
+            "keys.html",
+            keys=found[::-1],
+            secret=secret,
+            scopes=SCOPES,
+            book_names=self._site.books(visitor),
+            now=now(),
+        )
+
+    def add_key(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Add a key, and show it this once."""
+        _all_books_only(visitor)
+        name = form.get("name", "").strip()
+        if not name:
+            raise RefusedError(400, "A key needs a name, so that the list says whose it is.")
+        scopes = [scope for scope in SCOPES if form.get(scope)]
+        try:
+            budget, days = (float(form[each]) if form.get(each) else None for each in ("budget", "days"))
+            with self._site.service.database.writing() as connection:
+                identifier, secret = keys.add_key(
+                    connection,
+                    name,
+                    scopes,
+                    book=form.get("book") or None,
+                    rate=form.get("rate", "").strip() or None,
+                    budget=budget,
+                    expires_at=None if days is None else now() + days * _DAY,
+                )
+                audit.record(connection, who=visitor.id, what="key.add", target=identifier)
+        except ValueError as error:
+            raise RefusedError(400, f"The key was not added: {error}.") from None
+        return self._keys(request, visitor, secret)
+
+    def confirm_revoking(self, request: Request, visitor: Visitor) -> Response:
+        """Ask whether a key should be revoked."""
+        return self._site.page(request, visitor, "key_revoke.html", key=self._key(request, visitor))
+
+    def revoke_key(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Revoke a key."""
+        key = self._key(request, visitor)
+        revoked = self._site.change(
+            request, visitor, "key.revoke", key.id, lambda connection: keys.revoke_key(connection, key.id)
+        )
+        if revoked is None:
+            raise RefusedError(409, "This key was revoked already.")
+        self._site.state(request).keys.forget()
+        return RedirectResponse("/keys", 303)
+
+    def _key(self, request: Request, visitor: Visitor) -> keys.Key:
+        _all_books_only(visitor)
+        with self._site.service.database.reading() as connection:
+            found = keys.list_keys(connection)
+        key = next((each for each in found if each.id == request.path_params["key"]), None)
+        if key is None:
+            raise RefusedError(404, "There is no key with this id.")
+        return key
+
+
+def _all_books_only(visitor: Visitor) -> None:
+    if visitor.book is not None:
+        raise RefusedError(403, "Your key is for one book; this page is about all of them.")

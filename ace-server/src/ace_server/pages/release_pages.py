@@ -1,0 +1,203 @@
+"""`/releases` and `/experiments`: what users get, publishing and rolling back, and comparisons of releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from starlette.responses import RedirectResponse, Response
+
+from ace.skillbook import compared_skills
+from ace_server import experiments, releases, tables
+from ace_server.database import new_id, now
+from ace_server.experiments import Arm, arms_from_json, arms_to_json
+from ace_server.pages.book_pages import NotFoundError, without_vectors
+from ace_server.pages.rendering import address, step_chart
+from ace_server.pages.review_pages import release_changes
+from ace_server.pages.service_site import RefusedError, ServiceSite
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from ace_server.pages.sessions import Visitor
+
+__all__ = ["ReleasePages"]
+
+_RELEASE: Final = tables.release
+_EXPERIMENT: Final = tables.experiment
+_MOST: Final = 200
+"""The number of rows that a list shows."""
+
+Row = sa.Row[Any]
+
+
+@final
+class ReleasePages:
+    """The routes of releases and experiments.
+
+    Args:
+        site: The service.
+    """
+
+    def __init__(self, site: ServiceSite) -> None:
+        self._site = site
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        site = self._site
+        return [
+            site.get("/releases", self.releases, "read"),
+            site.get("/releases/{release}/publish", self.confirm, "review"),
+            site.post("/releases/{release}/publish", self.publish, "review"),
+            site.get("/books/{book}/versions/{version:int}/restore", self.confirm_restoring, "review"),
+            site.post("/books/{book}/versions/{version:int}/restore", self.restore, "review"),
+            site.get("/experiments", self.experiments, "admin"),
+            site.post("/experiments", self.start, "admin"),
+            site.post("/experiments/{experiment}/stop", self.stop, "admin"),
+        ]
+
+    def releases(self, request: Request, visitor: Visitor) -> Response:
+        """List the releases of each book, newest first."""
+        books = [
+            (name, rows, _score_chart(rows))
+            for name in self._site.books(visitor)
+            if (rows := self._of_book(name)) or not request.query_params.get("book")
+        ]
+        return self._site.page(request, visitor, "releases.html", books=books, names=self._site.names())
+
+    def confirm(self, request: Request, visitor: Visitor) -> Response:
+        """Show what publishing a release would change, and ask."""
+        row = self._site.one(_RELEASE, request.path_params["release"], visitor)
+        published = next((each for each in self._of_book(row.book) if each.state == "published"), None)
+        changes = release_changes(self._site, row.book, row.version)
+        return self._site.page(request, visitor, "release_confirm.html", row=row, published=published, changes=changes)
+
+    def publish(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Publish a release, also one that was published before."""
+        row = self._site.one(_RELEASE, request.path_params["release"], visitor)
+        is_new = self._site.change(
+            request,
+            visitor,
+            "release.publish",
+            row.id,
+            lambda connection: releases.publish(connection, row.id, by=visitor.id),
+        )
+        if not is_new:
+            raise RefusedError(409, "This release is published already.")
+        self._site.state(request).inference.wake()
+        return RedirectResponse("/releases", 303)
+
+    def confirm_restoring(self, request: Request, visitor: Visitor) -> Response:
+        """Show what restoring a version of the skillbook would change, and ask."""
+        name, version = request.path_params["book"], request.path_params["version"]
+        reader = self._site.reader(name)
+        if reader is None:
+            raise NotFoundError(f"no book {name!r} is known")
+        with reader.reading() as opened:
+            newest, wanted = opened.newest, opened.at(version)
+            if wanted is None:
+                raise NotFoundError(f"the skillbook has no version {version}")
+            changes = compared_skills(without_vectors(newest.skills), without_vectors(wanted.skills))
+        return self._site.page(
+            request, visitor, "restore_confirm.html", name=name, version=version, newest=newest.version, changes=changes
+        )
+
+    def restore(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Restore a version of the skillbook, as a new version that is published at once."""
+        name, version = request.path_params["book"], request.path_params["version"]
+        if self._site.reader(name) is None:
+            raise NotFoundError(f"no book {name!r} is known")
+        with self._site.service.open_book(name) as book:
+            restored = book.rollback(version, author=visitor.name)
+
+        def make(connection: sa.Connection) -> None:
+            release = releases.add_release(connection, name, restored, by=visitor.id, reason=f"restores {version}")
+            releases.publish(connection, release, by=visitor.id)
+
+        self._site.change(request, visitor, "book.restore", f"{name} {version}", make)
+        self._site.state(request).inference.wake()
+        return RedirectResponse(address("books", name, "versions", str(restored)), 303)
+
+    def experiments(self, request: Request, visitor: Visitor) -> Response:
+        """List the experiments, newest first, and offer to start one."""
+        rows = self._site.rows(sa.select(_EXPERIMENT).order_by(_EXPERIMENT.c.id.desc()).limit(_MOST))
+        database = self._site.service.database
+        shown = [
+            (row, experiments.report(database, row.id, arms_from_json(row.arms)))
+            for row in rows
+            if visitor.is_for(row.book)
+        ]
+        books = [(name, self._of_book(name)) for name in self._site.books(visitor)]
+        return self._site.page(
+            request,
+            visitor,
+            "experiments.html",
+            shown=shown,
+            books=[(name, found) for name, found in books if len(found) > 1],
+        )
+
+    def start(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Answer the requests of a book with two releases."""
+        wanted = [form.get("first", ""), form.get("second", "")]
+        found = [self._site.one(_RELEASE, each, visitor) for each in wanted]
+        book = found[0].book
+        if wanted[0] == wanted[1] or found[1].book != book:
+            raise RefusedError(400, "An experiment needs two different releases of one book.")
+        share = form.get("share", "50")
+        if not (share.isascii() and share.isdigit() and 1 <= int(share) <= 99):
+            raise RefusedError(400, "The share must be a whole number of per cent from 1 to 99.")
+        arms = (Arm(wanted[0], 100 - int(share)), Arm(wanted[1], int(share)))
+        identifier = new_id("exp")
+        values = {
+            "id": identifier,
+            "at": now(),
+            "book": book,
+            "by": visitor.id,
+            "arms": arms_to_json(arms),
+            "state": "running",
+        }
+        try:
+            self._site.change(
+                request,
+                visitor,
+                "experiment.start",
+                identifier,
+                lambda connection: connection.execute(sa.insert(_EXPERIMENT).values(values)),
+            )
+        except IntegrityError:
+            raise RefusedError(409, f"The book {book} has a running experiment; stop it first.") from None
+        self._site.state(request).inference.wake()
+        return RedirectResponse("/experiments", 303)
+
+    def stop(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Stop an experiment, and publish the release of the arm that won, if one is chosen."""
+        row = self._site.one(_EXPERIMENT, request.path_params["experiment"], visitor)
+        arms = arms_from_json(row.arms)
+        chosen = form.get("winner", "")
+        winner = int(chosen) if chosen.isascii() and chosen.isdigit() and int(chosen) < len(arms) else None
+
+        def make(connection: sa.Connection) -> bool:
+            return experiments.stop(connection, row.id, winner, arms, by=visitor.id)
+
+        if not self._site.change(request, visitor, "experiment.stop", row.id, make):
+            raise RefusedError(409, "This experiment was stopped already.")
+        self._site.state(request).inference.wake()
+        return RedirectResponse("/experiments", 303)
+
+    def _of_book(self, book: str) -> Sequence[Row]:
+        return self._site.rows(
+            sa.select(_RELEASE).where(_RELEASE.c.book == book).order_by(_RELEASE.c.id.desc()).limit(_MOST)
+        )
+
+
+def _score_chart(rows: Sequence[Row]) -> Markup | None:
+    points = [(float(row.version), 100 * row.score) for row in reversed(rows) if row.score is not None]
+    if not points:
+        return None
+    return step_chart(
+        {"score": points}, label="Held-out score by release", x_title="version of the release", y_title="score (%)"
+    )

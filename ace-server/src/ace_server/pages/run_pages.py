@@ -1,0 +1,135 @@
+"""`/` and `/runs` of the service: each book at a glance, and the batches that learn from feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, final
+
+import sqlalchemy as sa
+from starlette.responses import RedirectResponse, Response
+
+from ace_server import tables
+from ace_server.batches import BatchNotFailedError, retry_batch
+from ace_server.pages.book_pages import BookOverview, overview_of
+from ace_server.pages.service_site import RefusedError, ServiceSite
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from ace.runners import RunSummary
+    from ace_server.pages.sessions import Visitor
+
+__all__ = ["BookFacts", "RunPages"]
+
+_BATCH: Final = tables.batch
+_MOST: Final = 200
+
+Row = sa.Row[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BookFacts:
+    """What the service knows of a book beside its skills."""
+
+    overview: BookOverview
+    published: Row | None
+    """The release that users get."""
+    candidates: int
+    """How many releases wait to be published."""
+    waiting: int
+    """How many feedbacks will be learned from."""
+    reviews: int
+    """How many items wait for a person."""
+    last_batch: Row | None
+    cost: float
+    """What answers have cost since midnight (UTC), in USD, as far as prices are known."""
+    requests: int
+    """How many answers were given since midnight (UTC)."""
+
+
+@final
+class RunPages:
+    """The routes of the first page and of the runs.
+
+    Args:
+        site: The service.
+    """
+
+    def __init__(self, site: ServiceSite) -> None:
+        self._site = site
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        return [
+            self._site.get("/", self.home, "read"),
+            self._site.get("/runs", self.runs, "read"),
+            self._site.get("/runs/{run}", self.run, "read"),
+            self._site.post("/runs/{run}/retry", self.retry, "review"),
+        ]
+
+    def home(self, request: Request, visitor: Visitor) -> Response:
+        """Show each book at a glance."""
+        facts = [found for name in self._site.books(visitor) if (found := self._facts(name)) is not None]
+        return self._site.page(request, visitor, "service_home.html", facts=facts)
+
+    def runs(self, request: Request, visitor: Visitor) -> Response:
+        """List the batches of feedback, newest first."""
+        query = sa.select(_BATCH).order_by(_BATCH.c.id.desc()).limit(_MOST)
+        rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
+        is_busy = any(row.state in ("queued", "running") for row in rows)
+        return self._site.page(request, visitor, "service_runs.html", rows=rows, is_busy=is_busy)
+
+    def run(self, request: Request, visitor: Visitor) -> Response:
+        """Show one batch, with the samples that the skillbook has recorded of it."""
+        row = self._site.one(_BATCH, request.path_params["run"], visitor)
+        return self._site.page(request, visitor, "service_run.html", row=row, run=self._recorded(row))
+
+    def retry(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
+        """Let the feedback of a failed batch be learned from again."""
+        row = self._site.one(_BATCH, request.path_params["run"], visitor)
+        try:
+            self._site.change(
+                request, visitor, "batch.retry", row.id, lambda connection: retry_batch(connection, row.id)
+            )
+        except BatchNotFailedError as error:
+            raise RefusedError(409, f"{error}.") from None
+        return RedirectResponse("/runs", 303)
+
+    def _recorded(self, row: Row) -> RunSummary | None:
+        reader = self._site.reader(row.book)
+        if reader is None:
+            return None
+        with reader.reading() as opened:
+            return next((run for run in opened.runs() if run.run_id == row.id), None)
+
+    def _facts(self, name: str) -> BookFacts | None:
+        reader = self._site.reader(name)
+        if reader is None:
+            return None
+        release, feedback, review, request = tables.release, tables.feedback, tables.review, tables.request
+        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        spent = sa.select(
+            sa.func.coalesce(sa.func.sum(request.c.cost), 0.0).label("cost"), sa.func.count().label("requests")
+        )
+        published = self._site.rows(sa.select(release).where(release.c.book == name, release.c.state == "published"))
+        batches = self._site.rows(sa.select(_BATCH).where(_BATCH.c.book == name).order_by(_BATCH.c.id.desc()).limit(1))
+        today: Row = self._site.rows(spent.where(request.c.book == name, request.c.at >= midnight))[0]
+        with reader.reading() as opened:
+            overview = overview_of(opened)
+        return BookFacts(
+            overview,
+            published=next(iter(published), None),
+            candidates=self._count(release, release.c.book == name, release.c.state == "candidate"),
+            waiting=self._count(feedback, feedback.c.book == name, feedback.c.state == "new"),
+            reviews=self._count(review, review.c.book == name, review.c.state == "open"),
+            last_batch=next(iter(batches), None),
+            cost=today.cost,
+            requests=today.requests,
+        )
+
+    def _count(self, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+        rows: Sequence[Row] = self._site.rows(sa.select(sa.func.count()).select_from(table).where(*conditions))
+        return int(rows[0][0])

@@ -1,0 +1,156 @@
+"""Who looks at the pages: the signed cookie of a login, and the tokens that forms carry."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+from ace_server.keys import Scope
+
+if TYPE_CHECKING:
+    from ace_server.keys import Key
+    from ace_server.seal import Seal
+
+__all__ = ["COOKIE", "LIFETIME", "TOKEN_VISITOR", "Sessions", "Visitor", "cookie_options"]
+
+COOKIE: Final = "ace_session"
+LIFETIME: Final = 12 * 3600
+"""How long a login is valid, in seconds."""
+TOKEN_VISITOR: Final = "command"
+"""Who has logged in with the token that `ace server run` printed: whoever may run commands on the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who has logged in."""
+
+    id: str
+    """The id of the key, or `command` for the one-time token."""
+    name: str
+    """The name of the key."""
+    scopes: frozenset[str]
+    """What the key may be used for."""
+    book: str | None
+    """The only book that the key is for; None for all."""
+    session: str
+    """A random name of this login, which forms are bound to."""
+
+    @classmethod
+    def with_key(cls, key: Key, session: str) -> Visitor:
+        """Return the visitor with a key.
+
+        Args:
+            key: The key.
+            session: The name of the login.
+        """
+        return cls(key.id, key.name, key.scopes, key.book, session)
+
+    @classmethod
+    def with_token(cls, session: str) -> Visitor:
+        """Return the visitor with the one-time token, who may do everything.
+
+        Args:
+            session: The name of the login.
+        """
+        return cls(TOKEN_VISITOR, "one-time token", frozenset({"admin"}), None, session)
+
+    def allows(self, scope: Scope) -> bool:
+        """Return whether the visitor may do something; `admin` includes the other scopes.
+
+        Args:
+            scope: The scope.
+        """
+        return scope in self.scopes or "admin" in self.scopes
+
+    def is_for(self, book: str) -> bool:
+        """Return whether the visitor may see a book.
+
+        Args:
+            book: The name of the book.
+        """
+        return self.book is None or self.book == book
+
+
+@final
+class Sessions:
+    """Signs cookies and form tokens with keys that belong to those of the seal, so that all processes accept them.
+
+    Args:
+        seal: The seal.
+    """
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._lock = threading.Lock()
+        self._used: dict[str, float] = {}
+        """The form tokens that were used, and when they would have expired."""
+
+    def cookie(self, visitor: str) -> str:
+        """Return the value of a cookie for a new login.
+
+        Args:
+            visitor: The id of the key, or `command`.
+        """
+        return self._signer("cookie").dumps([visitor, secrets.token_urlsafe(12)])
+
+    def read_cookie(self, value: str) -> tuple[str, str] | None:
+        """Return the id and the name of the login, or None if the cookie is forged or too old.
+
+        Args:
+            value: The value of the cookie.
+        """
+        found = self._read("cookie", value)
+        return None if found is None else (str(found[0]), str(found[1]))
+
+    def form_token(self, session: str, action: str) -> str:
+        """Return a token for one form, which can be sent once.
+
+        Args:
+            session: The name of the login; empty before it.
+            action: The path that the form is sent to.
+        """
+        return self._signer("form").dumps([session, action, secrets.token_urlsafe(9)])
+
+    def use_form_token(self, token: str, session: str, action: str) -> bool:
+        """Use up the token of a form, and return whether it was valid.
+
+        Args:
+            token: What was sent.
+            session: The name of the login.
+            action: The path that it was sent to.
+        """
+        found = self._read("form", token)
+        if found is None or found[:2] != [session, action]:
+            return False
+        moment = time.monotonic()
+        with self._lock:
+            self._used = {each: end for each, end in self._used.items() if end > moment}
+            if found[2] in self._used:
+                return False
+            self._used[found[2]] = moment + LIFETIME
+        return True
+
+    def _signer(self, purpose: str) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self._seal.signing_keys(f"ace-server page {purpose}"), salt=purpose)
+
+    def _read(self, purpose: str, value: str) -> list[Any] | None:
+        try:
+            found: list[Any] = self._signer(purpose).loads(value, max_age=LIFETIME)
+        except BadSignature:
+            return None
+        return found
+
+
+def cookie_options(*, is_secure: bool) -> Mapping[str, Any]:
+    """Return how the cookie is set.
+
+    Args:
+        is_secure: Whether the page is served with TLS.
+    """
+    return {"httponly": True, "samesite": "strict", "secure": is_secure, "max_age": LIFETIME, "path": "/"}

@@ -1,0 +1,74 @@
+"""Pseudonyms of subjects: the database does not contain the names under which an application knows its users.
+
+A pseudonym is a keyed hash of the name. The key is random, made once for a database, and sealed in it. So pseudonyms
+stay the same when the keys of the seal are replaced, and without these keys no name can be tried out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import TYPE_CHECKING, Final, final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ace_server.tables import secret
+
+if TYPE_CHECKING:
+    from ace_server.database import Database
+    from ace_server.seal import Seal
+
+__all__ = ["Subjects"]
+
+_NAME: Final = "subjects"
+_DIGITS: Final = 32
+
+
+@final
+class Subjects:
+    """Knows the pseudonyms of the subjects of a database. It can be used by several threads.
+
+    Args:
+        database: The database.
+        seal: Opens the key of the pseudonyms.
+    """
+
+    def __init__(self, database: Database, seal: Seal) -> None:
+        self._database = database
+        self._seal = seal
+        self._key: bytes | None = None
+
+    def load(self) -> None:
+        """Read the key, or make it if there is none, so that `pseudonym` does not need the database.
+
+        Raises:
+            DatabaseUnavailableError: The database cannot be read or written.
+            SealError: The key cannot be opened.
+        """
+        value = sa.select(secret.c.value).where(secret.c.name == _NAME)
+        with self._database.reading() as connection:
+            found = connection.scalar(value)
+        if found is None:
+            new = self._seal.seal(secrets.token_hex(32))
+            insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
+            with self._database.writing() as connection:
+                connection.execute(insert(secret).values(name=_NAME, value=new).on_conflict_do_nothing())
+                found = connection.execute(value).scalar_one()  # another process may have been first
+        self._key = self._seal.open(bytes(found)).encode()
+
+    def pseudonym(self, subject: str) -> str:
+        """Return what the database contains instead of the name of a subject.
+
+        Args:
+            subject: The name, as the application sends it.
+
+        Raises:
+            DatabaseUnavailableError: The key was not loaded, and the database cannot be read or written.
+        """
+        if self._key is None:
+            self.load()
+        assert self._key is not None
+        digest = hmac.new(self._key, subject.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return f"sub_{digest.hexdigest()[:_DIGITS]}"

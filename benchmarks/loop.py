@@ -1,0 +1,192 @@
+"""Measures learning from tasks: what insights, the counter gate and artifacts add to a commit, and reading the log.
+
+It prints the ratios to a commit alone and to a bare loop of `json.loads`, each measured in turns with its baseline. It
+exits with 1 if a result is wrong, never because of time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import MappingProxyType
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.evaluation import CounterGate
+from ace.insights import InsightLog
+from ace.outputs import ReflectorOutput
+from ace.skillbook import SampleKey, Skillbook
+from ace.steps import ApplyStep, ArtifactDraftStep, ArtifactStep, GateStep, InsightOutcomeStep, InsightStep
+from ace.steps.artifacts import artifacts_in
+from ace.trace_log import ExecutionTrace, TraceLog, execution_to_trace
+from ace.updates import UpdateBatch, UpdateOperation
+from benchmarks.options import add_markdown, add_quick, parser_of
+from benchmarks.ratios import Ratio, cpu_ms, show
+
+SKILLS, TRACES, LINES = 10_000, 40, 100_000
+PROBLEMS: list[str] = []
+
+READER = """
+import json, sys
+from pathlib import Path
+from ace.trace_log import TraceLog
+found = sum(1 for _ in TraceLog(sys.argv[1]).read(["bd-7"]))
+[most] = [line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+print(json.dumps([found, int(most) / 1024]))
+"""
+
+
+def check(right: bool, what: str) -> None:
+    if not right:
+        PROBLEMS.append(what)
+
+
+def filled(path: Path, size: int) -> Skillbook:
+    book = Skillbook.open(path)
+    with book.deferred_commits():
+        for number in range(size):
+            text = f"When case {number} comes up, check each candidate by trial division before you answer."
+            book.add_skill(f"section {number % 20}", text, metadata={"helpful": number % 3})
+    return book
+
+
+def sample(book: Skillbook, number: int, run: str) -> ACEStepContext:
+    """Return the context of a trace after the reflection and the update."""
+    text = f"Before step {number} of the build, compile the module that it needs."
+    trace = ExecutionTrace(
+        task_id=f"bd-{number}", trace_id=f"t{number}", outcome="failure", task_description="Build it"
+    )
+
+    reflection = ReflectorOutput.model_validate(
+        {"reasoning": "", "correct_approach": "", "key_insight": text, "extracted_learnings": [{"learning": text}]}
+    )
+    batch = UpdateBatch("", [UpdateOperation("ADD", section=f"section {number % 20}", content=text)])
+    metadata = {"trace_id": f"hash@{trace.place}", "place": trace.place, "sample_key": SampleKey(run, 1, trace.place)}
+    return ACEStepContext(
+        sample=trace,
+        trace=execution_to_trace(trace),
+        skillbook=SkillbookView(book),
+        reflection=reflection,
+        skill_manager_output=batch,
+        metadata=MappingProxyType(metadata),
+    )
+
+
+def per_trace(folder: Path, skills: int, traces: int) -> Iterator[Ratio]:
+    """Measure the steps of the loop around a commit, in turns with the commit alone."""
+    alone, looped = filled(folder / "alone.db", skills), filled(folder / "looped.db", skills)
+    log = InsightLog(folder / "logs" / "insights.jsonl")
+    artifacts = folder / "logs" / "artifacts"
+    apply = ApplyStep(looped)
+    parts: dict[str, list[Callable[[ACEStepContext], ACEStepContext]]] = {
+        "insights": [InsightStep(log, looped), apply, InsightOutcomeStep(log, looped)],
+        "gate": [GateStep(CounterGate(), looped, apply=apply), apply],
+        "artifacts": [ArtifactDraftStep(artifacts, looped, apply=apply), apply, ArtifactStep(artifacts, looped)],
+        "all": [
+            InsightStep(log, looped),
+            GateStep(CounterGate(), looped, apply=apply),
+            ArtifactDraftStep(artifacts, looped, apply=apply),
+            apply,
+            InsightOutcomeStep(log, looped),
+            ArtifactStep(artifacts, looped),
+        ],
+    }
+    plain = ApplyStep(alone)
+    for place, (name, steps) in enumerate(parts.items()):
+        times, bases = [], []
+        with alone.deferred_commits(), looped.deferred_commits():
+            for number in range(place * traces, (place + 1) * traces):
+                ctx, other = sample(looped, number, name), sample(alone, number, name)
+                times.append(wall_ms(lambda ctx=ctx, steps=steps: passed(ctx, steps)))  # type: ignore[misc]
+                bases.append(wall_ms(lambda other=other: plain(other)))  # type: ignore[misc]
+        what = {"all": "insights + counter gate + artifacts"}.get(name, name)
+        goal = 1.5 if name == "all" else None
+        yield Ratio(f"{what} and commit, {skills:,} skills", median(times), "commit", median(bases), goal)
+    check(len(looped) == len(alone) == skills + 4 * traces, "a skill is missing")
+    check(len(artifacts_in(artifacts)) == 2 * traces, "a folder is missing")
+    check({each.status for each in log.insights()} == {"accepted"}, "an insight has no outcome")
+    check(len(log.insights()) == 2 * traces, "an insight is missing")
+    newest = artifacts_in(artifacts)[-1].folder / "playbook.md"
+    check(
+        newest.read_text(encoding="utf-8").strip() == looped.as_markdown().strip(), "the newest folder is not the book"
+    )
+    alone.close()
+    looped.close()
+
+
+def passed(ctx: ACEStepContext, steps: list[Callable[[ACEStepContext], ACEStepContext]]) -> ACEStepContext:
+    for step in steps:
+        ctx = step(ctx)
+    return ctx
+
+
+def wall_ms(action: Callable[[], object]) -> float:
+    """Return the wall milliseconds of one call: most of a commit is waiting for the disk."""
+    start = time.perf_counter_ns()
+    action()
+    return (time.perf_counter_ns() - start) / 1e6
+
+
+def median(times: list[float]) -> float:
+    return sorted(times)[len(times) // 2]
+
+
+def reading(folder: Path, lines: int) -> Iterator[Ratio]:
+    """Measure reading the attempts at one task from a long log."""
+    path = folder / "execution_traces.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(lines):
+            trace = ExecutionTrace(
+                task_id=f"bd-{number % 100}",
+                trace_id=str(number),
+                outcome="success",
+                task_description="Fix the imports of the module, and see that the tests pass",
+            )
+            file.write(f"{json.dumps(trace.as_record())}\n" if number % 100 else "nonsense\n")
+    log = TraceLog(path)
+    found: list[int] = []
+
+    def bare() -> int:
+        count = 0
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    count += json.loads(line)["bead_id"] == "bd-7"
+                except ValueError:
+                    continue
+        return count
+
+    times, bases = [], []
+    for _ in range(3):
+        times.append(cpu_ms(lambda: found.append(sum(1 for _ in log.read(["bd-7"])))))
+        bases.append(cpu_ms(bare))
+    check(set(found) == {bare()} == {lines // 100}, "an attempt is missing")
+    check(log.problem_count == lines // 100, "a problem is missing")
+    yield Ratio(f"attempts at one task in {lines:,} lines", min(times), "json.loads of each line", min(bases), 1.5)
+    done = subprocess.run([sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=True)
+    count, megabytes = json.loads(done.stdout)
+    check(count == lines // 100, "an attempt is missing in a process of its own")
+    yield Ratio("memory of a process that does so", megabytes, "64 MB", 64.0, most_measured=64.0, unit="MB")
+
+
+def main() -> int:
+    parser = parser_of("loop", __doc__)
+    add_quick(parser, "200 skills, 4 traces, 1,000 lines")
+    add_markdown(parser)
+    options = parser.parse_args()
+    skills, traces, lines = (200, 4, 1000) if options.quick else (SKILLS, TRACES, LINES)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = [*per_trace(folder, skills, traces), *reading(folder, lines)]
+    show(rows, markdown=options.markdown)
+    for problem in PROBLEMS:
+        print(f"wrong: {problem}", file=sys.stderr)
+    return 1 if PROBLEMS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""A person looks at a skillbook with `ace view`, in a real browser, with and without JavaScript."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ace import Skillbook
+from ace.skill import CaseCheck, InsightSource, SkillCase
+from ace.skillbook import SampleKey
+from tests.server.pages.checks import (
+    check_contrast,
+    check_focus_order,
+    check_labels,
+    check_nothing_executed,
+    check_width,
+)
+from tests.server.pages.conftest import NewPage, View
+from tests.server.pages.learned_book import script
+from tests.server.pages.payloads import PAYLOADS
+from tests.support.command_line import ACE, command_environment
+from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
+from tests.workspace.project import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+both = pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
+SCREENSHOTS = ROOT / "docs" / "_static" / "pages"
+
+
+@both
+def test_find_a_skill_and_follow_it_to_its_trace_and_its_proof(
+    learned: Path, view: View, new_page: NewPage, scripts: bool
+) -> None:
+    page = new_page(java_script_enabled=scripts)
+    page.goto(view(learned))
+    page.get_by_role("link", name="Skills", exact=True).click()
+    page.get_by_label("Search in ids, sections and texts").fill("euros okafor")
+    page.get_by_role("button", name="Apply").click()
+    rows = page.locator("table.skills tbody tr")
+    rows.first.locator("mark").first.wait_for()
+    assert rows.count() == 1
+    assert "q=euros+okafor" in page.url
+    rows.first.get_by_role("link").first.click()
+    assert page.locator(".statement").inner_text() == "Bills above 800 euros are paid by Okafor."
+    proof = page.locator("#proof")
+    assert "Who pays a bill over 700 euros?" in proof.inner_text()
+    assert "No, bills above 500 euros are paid by Okafor." in proof.inner_text()
+    assert proof.locator(".badge").first.inner_text() == "passed"
+    change = page.locator("#history li").filter(has=page.locator("del"))
+    assert (change.locator("del").inner_text(), change.locator("ins").inner_text()) == ("500", "800")
+    assert "ace skillbook edit" in change.inner_text()
+    page.locator("#traces a").first.click()
+    assert page.get_by_role("heading", level=1).inner_text().endswith("monday.jsonl#2")
+    assert "Anna" in page.locator("main").inner_text()
+    page.get_by_role("link", name=re.compile(r"^version \d+$")).click()
+    assert "added" in page.locator("main").inner_text()
+    page.get_by_role("link", name="The skills at this version").click()
+    assert page.locator("table.skills tbody tr").count() == 2
+
+
+def test_typing_in_the_search_swaps_the_table_without_a_reload(learned: Path, view: View, new_page: NewPage) -> None:
+    page = new_page()
+    page.goto(f"{view(learned)}/books/skills")
+    page.evaluate("() => { window.same = true; }")
+    page.get_by_label("Search in ids, sections and texts").press_sequentially("courier")
+    page.locator("table.skills mark").first.wait_for()
+    assert page.locator("table.skills tbody tr").count() == 1
+    page.wait_for_url("**/books/skills?q=courier*")
+    page.get_by_label("Section", exact=True).select_option("house")
+    page.get_by_text("No skill fits").wait_for()
+    assert page.evaluate("() => window.same")
+    page.get_by_role("link", name="Clear all filters").click()
+    assert page.locator("table.skills tbody tr").count() > 5
+
+
+@both
+def test_compare_two_versions(learned: Path, view: View, new_page: NewPage, scripts: bool) -> None:
+    page = new_page(java_script_enabled=scripts)
+    page.goto(f"{view(learned)}/books/skills/versions")
+    page.get_by_label("From version").fill("2")
+    page.get_by_label("To version").fill("4")
+    page.get_by_role("button", name="Compare").click()
+    added = page.locator("section", has=page.get_by_role("heading", name="Added"))
+    assert added.locator("ins").all_inner_texts() == [
+        "Give a broken crate the label K7-RED.",
+        "Never take back mixed or opened paint; offer 10 % on the next tin instead.",
+    ]
+    page.get_by_role("link", name="Swap").click()
+    removed = page.locator("section", has=page.get_by_role("heading", name="Removed"))
+    assert removed.locator("del").count() == 2
+    page.get_by_label("To version").fill("1")
+    page.get_by_label("From version").fill("1")
+    page.get_by_role("button", name="Compare").click()
+    assert "The skills are the same in both versions." in page.locator("main").inner_text()
+
+
+def test_watch_a_run_progress(view: View, new_page: NewPage, tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    def waiting(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if "LAST TRACE" in request.text and request.role == "reflector":
+            assert gate.wait(300)
+        return script(request)
+
+    traces = [{"question": f"Which label gets crate {number}?", "answer": "broken"} for number in range(3)]
+    traces.append({"question": "LAST TRACE", "answer": "none"})
+    (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
+    with ScriptedServer(waiting) as server:
+        options = ["--model", "openai/scripted", "--api-base", server.api_base, "--skillbook", "skills.db", "--yes"]
+        learning = subprocess.Popen(
+            [str(ACE), "learn", "traces.jsonl", *options],
+            cwd=tmp_path,
+            env=command_environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not server.by_role("reflector"):  # the run has begun
+                assert learning.poll() is None
+            page = new_page()
+            page.goto(f"{view('skills.db')}/books/skills/runs")
+            assert page.locator("tbody .badge").inner_text() == "running"
+            page.locator("tbody a").first.click()
+            page.evaluate("() => { window.same = true; }")
+            page.get_by_text(re.compile(r"3 samples done of 4")).wait_for()
+            gate.set()
+            page.get_by_text(re.compile(r"4 samples done of 4")).wait_for()
+            page.locator("dd .badge", has_text="finished").wait_for()
+            assert page.evaluate("() => window.same")
+            assert page.locator("#progress").get_attribute("hx-trigger") is None
+        finally:
+            gate.set()
+            learning.wait()
+
+
+PAGES = {
+    "overview": "/",
+    "skills": "/books/skills",
+    "no match": "/books/skills?q=nothing+fits+this",
+    "skill": "/books/skills/skills/house-00002",
+    "versions": "/books/skills/versions",
+    "version": "/books/skills/versions/1",
+    "compare": "/books/skills/compare",
+    "runs": "/books/skills/runs",
+    "error": "/books/skills/skills/none",
+}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+def test_every_page_fits_can_be_read_and_does_not_move(
+    learned: Path, view: View, new_page: NewPage, width: int, scheme: str
+) -> None:
+    url = view(learned)
+    page = new_page(width, color_scheme=scheme)
+    page.add_init_script(
+        "window.moved = 0; const add = entry => { window.moved += entry.value; };"
+        "new PerformanceObserver(list => list.getEntries().forEach(add))"
+        ".observe({type: 'layout-shift', buffered: true});"
+    )
+    paths = [*PAGES.values(), *links_of(page, url)]
+    for path in paths:
+        page.goto(url + path)
+        check_width(page)
+        check_contrast(page)
+        check_labels(page)
+        assert page.evaluate("() => new Promise(done => requestAnimationFrame(() => done(window.moved)))") == 0, path
+    still = new_page(width, color_scheme=scheme, java_script_enabled=False)
+    for path in paths:
+        still.goto(url + path)
+        assert still.locator("main").inner_text().strip(), path
+
+
+def links_of(page: Page, url: str) -> list[str]:
+    """A trace and a run, whose addresses have names that differ from one book to the next."""
+    page.goto(f"{url}/books/skills/runs")
+    run = page.locator("tbody a").last.get_attribute("href") or ""
+    page.goto(url + run)
+    return [run, page.locator("tbody a").first.get_attribute("href") or ""]
+
+
+def test_the_tab_key_follows_the_page(learned: Path, view: View, new_page: NewPage) -> None:
+    url = view(learned)
+    page = new_page()
+    for path in ("/", "/books/skills", "/books/skills/skills/house-00002", "/books/skills/compare"):
+        page.goto(url + path)
+        check_focus_order(page)
+
+
+@pytest.mark.parametrize("scripts", [True], ids=["with JavaScript"])
+def test_markup_is_displayed_and_never_executed(view: View, new_page: NewPage, tmp_path: Path, scripts: bool) -> None:
+    with Skillbook.open(tmp_path / "bad.db") as book:
+        for number, payload in enumerate(PAYLOADS):
+            with book.deferred_commits():
+                case = SkillCase.make(payload, CaseCheck("contains", payload), wrong=payload, correction=payload)
+                source = InsightSource(f"h@{payload}", payload, 1, 1, payload, payload, payload)
+                skill = book.add_skill(
+                    payload, payload, justification=payload, evidence=payload, insight_source=source, cases=[case]
+                )
+                book.commit(author=payload, key=SampleKey(payload, 1, f"h@{payload}"))
+            book.update_skill(skill.id, content=f"{payload} again")
+            book.commit(author=f"{payload}{number}")
+        ids = [skill.id for skill in book.skills()]
+    url = view("bad.db")
+    page = new_page()
+    page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
+    page.goto(f"{url}/books/bad")
+    texts = page.locator("table.skills td.text").all_inner_texts()
+    assert texts == [" ".join(f"{payload} again".split()) for payload in PAYLOADS]
+    check_nothing_executed(page)
+    for path in ("/", "/books/bad/versions", "/books/bad/compare?from=1", "/books/bad/runs"):
+        page.goto(url + path)
+        check_nothing_executed(page)
+    for skill_id, payload in zip(ids, PAYLOADS, strict=True):
+        page.goto(f"{url}/books/bad/skills/{skill_id}")
+        assert page.locator(".statement").inner_text() == f"{payload} again"
+        check_nothing_executed(page)
+        page.locator("#traces a").first.click()
+        assert page.get_by_role("heading", level=1).inner_text().strip() == " ".join(payload.split())
+        check_nothing_executed(page)
+
+
+def test_the_screenshots_of_the_guide_show_what_is_there_now(learned: Path, view: View, new_page: NewPage) -> None:
+    """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
+    url = view(learned.name, folder=learned.parent)
+    taken = {
+        "overview.png": (1100, "light", "/", "What was learned"),
+        "skill.png": (1100, "light", "/books/skills/skills/house-00002", "house-00002"),
+        "skills-narrow-dark.png": (360, "dark", "/books/skills?proof=proven", "Skills"),
+    }
+    for name, (width, scheme, path, heading) in taken.items():
+        page = new_page(width, color_scheme=scheme)
+        page.goto(url + path)
+        assert page.get_by_role("heading", level=1).inner_text() == heading
+        image = page.screenshot(clip={"x": 0, "y": 0, "width": width, "height": 800})
+        if os.environ.get("ACE_UPDATE_SCREENSHOTS"):
+            SCREENSHOTS.mkdir(exist_ok=True)
+            (SCREENSHOTS / name).write_bytes(image)
+        committed = (SCREENSHOTS / name).read_bytes()
+        assert committed[16:24] == image[16:24], f"{name} has another size; run this test with ACE_UPDATE_SCREENSHOTS=1"
+    guide = (ROOT / "docs" / "how-to" / "see-what-was-learned.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"_static/pages/(\S+\.png)", guide)) == sorted(taken)

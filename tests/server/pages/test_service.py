@@ -1,0 +1,455 @@
+"""The pages of the service: login, forms, and what a person does with them in a real browser."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import ace_server.pages
+from ace_server import audit, tables
+from ace_server.pages.sessions import COOKIE
+from tests.server.pages.checks import check_contrast, check_labels, check_nothing_executed, check_width
+from tests.server.pages.conftest import NewPage
+from tests.server.pages.payloads import PAYLOADS
+from tests.server.pages.service_world import World, running_world
+
+TEMPLATES = sorted((Path(ace_server.pages.__file__).parent / "templates").glob("*.html"))
+TOKEN = re.compile(r'name="csrf" value="([^"]+)"')
+both = pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
+
+
+@pytest.fixture
+def world(learned: Path, tmp_path: Path) -> Iterator[World]:
+    with running_world(tmp_path, learned) as started:
+        yield started
+
+
+def logged_in(world: World, secret: str) -> httpx.Client:
+    client = httpx.Client(base_url=world.url)
+    token = form_token(client.get("/login"))
+    assert client.post("/login", data={"key": secret, "csrf": token}).status_code == 303
+    return client
+
+
+def form_token(answer: httpx.Response, action: str = "") -> str:
+    """The token of the form with an action; without one, of the last form."""
+    text = answer.text
+    start = text.index(f'action="{action}"') if action else text.rindex('name="csrf"') - 5
+    found = TOKEN.search(text, start)
+    assert found is not None
+    return found[1]
+
+
+def log_in(page: object, world: World) -> None:
+    from playwright.sync_api import Page
+
+    assert isinstance(page, Page)
+    page.goto(world.login())
+    page.wait_for_url(f"{world.url}/")
+
+
+# Login
+
+
+def test_nothing_is_shown_without_a_login(world: World) -> None:
+    for path in (
+        "/",
+        "/books/default",
+        "/books/default/skills.json",
+        "/review",
+        "/releases",
+        "/runs",
+        "/audit",
+        "/keys",
+    ):
+        answer = httpx.get(world.url + path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login"), path
+        assert "Okafor" not in answer.text
+    assert httpx.post(f"{world.url}/keys", data={"name": "x", "admin": "1"}).status_code == 403
+
+
+def test_a_key_logs_in_with_a_cookie_that_scripts_and_other_sites_do_not_get(world: World) -> None:
+    client = logged_in(world, world.key("Maren", "read"))
+    assert client.get("/").status_code == 200
+    token = form_token(client.get("/login"))
+    again = client.post("/login", data={"key": world.key("Ole", "read"), "csrf": token})
+    cookie = again.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "max-age=43200" in cookie
+    assert "secure" not in cookie  # on loopback, without TLS
+    assert again.headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
+
+
+def test_a_wrong_key_is_rejected_recorded_and_limited(world: World) -> None:
+    client = httpx.Client(base_url=world.url)
+    for secret in ("", "ace_wrong", f"ace_{'x' * 43}", world.key("Service", "infer")):
+        answer = client.post("/login", data={"key": secret, "csrf": form_token(client.get("/login"))})
+        assert answer.status_code == 401
+        assert COOKIE not in client.cookies
+    rejected = world.rows(tables.audit, tables.audit.c.what == "login.rejected")
+    assert len(rejected) == 4
+    statuses = [
+        client.post("/login", data={"key": "x", "csrf": form_token(client.get("/login"))}).status_code
+        for _ in range(60)
+    ]
+    assert statuses[-1] == 429
+
+
+def test_a_token_logs_in_once(world: World) -> None:
+    address = world.login()
+    first, second = httpx.get(address), httpx.get(address)
+    assert (first.status_code, COOKIE in first.cookies) == (200, True)
+    assert (second.status_code, COOKIE in second.cookies) == (401, False)
+    assert httpx.get(f"{world.url}/keys", cookies=dict(first.cookies)).status_code == 200
+
+
+def test_a_forged_cookie_is_rejected(world: World) -> None:
+    client = logged_in(world, world.key("Maren", "read"))
+    value = client.cookies[COOKIE]
+    payload, _, signature = value.partition(".")
+    others = world.service.seal.seal('["command", "x"]').decode("ascii", "replace")
+    for forged in (f"{payload[:-2]}AA.{signature}", payload, "", "x" * 500, others, f"{value}x"):
+        answer = httpx.get(f"{world.url}/books/default", cookies={COOKIE: forged})
+        assert answer.status_code == 303, forged
+
+
+def test_a_revoked_key_ends_its_login(world: World) -> None:
+    client = logged_in(world, world.key("Maren", "read"))
+    admin = logged_in(world, world.key("Ada", "admin"))
+    [row] = world.rows(tables.key, tables.key.c.name == "Maren")
+    path = f"/keys/{row.id}/revoke"
+    assert admin.post(path, data={"csrf": form_token(admin.get(path), path)}).status_code == 303
+    assert client.get("/").status_code == 303
+
+
+# Forms
+
+
+def test_a_form_token_is_for_one_form_of_one_login_and_one_time(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    other = logged_in(world, world.key("Eve", "admin"))
+    token = form_token(admin.get("/keys"), "/keys")
+    form = {"name": "New", "read": "1"}
+    assert other.post("/keys", data={**form, "csrf": token}).status_code == 403  # of another login
+    assert admin.post("/keys", data=form).status_code == 403
+    assert admin.post("/keys", data={**form, "csrf": f"{token}x"}).status_code == 403
+    logout = form_token(admin.get("/keys"), "/logout")
+    assert admin.post("/keys", data={**form, "csrf": logout}).status_code == 403  # of another form
+    assert (
+        admin.post("/keys", data={**form, "csrf": token}, headers={"Origin": "http://evil.example"}).status_code == 403
+    )
+    assert admin.post("/keys", data={**form, "csrf": token}).status_code == 200
+    assert admin.post("/keys", data={**form, "csrf": token}).status_code == 403  # sent again
+    assert [row.name for row in world.rows(tables.key)].count("New") == 1
+
+
+def test_a_visitor_sees_what_the_key_allows(world: World) -> None:
+    reader = logged_in(world, world.key("Maren", "read"))
+    assert "/review" not in reader.get("/").text
+    for path in ("/review", "/audit", "/keys", "/experiments"):
+        assert reader.get(path).status_code == 403, path
+    elsewhere = logged_in(world, world.key("Ole", "read", "review", book="other"))
+    assert "default" not in elsewhere.get("/releases").text
+    assert elsewhere.get("/books/default").status_code == 403
+    review = world.ask_for_review("Who pays?", "Anna")
+    assert elsewhere.get(f"/review/{review}").status_code == 404
+    rejected = world.rows(tables.audit, tables.audit.c.what == "access.rejected")
+    assert len(rejected) == 5
+
+
+def test_other_host_names_and_paths_are_rejected(world: World) -> None:
+    assert httpx.get(f"{world.url}/login", headers={"Host": "evil.example"}).status_code == 400
+    missing = httpx.get(f"{world.url}/v1/nothing")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+    assert httpx.get(f"{world.url}/healthz").json() == {"status": "ok"}
+
+
+# What a person does
+
+
+def test_review_twenty_items_by_keyboard(world: World, new_page: NewPage) -> None:
+    ids = [world.ask_for_review(f"Question {number}?", "Anna", correction="Okafor") for number in range(20)]
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/review")
+    page.evaluate("() => { window.same = true; }")
+    for number, left in enumerate(range(20, 0, -1)):
+        page.get_by_text(f"{left} left").wait_for()
+        page.get_by_text(f"Question {number}?").wait_for()
+        if number % 3 == 2:
+            page.keyboard.press("e")
+            page.keyboard.press("ControlOrMeta+a")
+            page.keyboard.type(f"Petersen {number}")
+            for _ in range(3):
+                page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+        else:
+            page.keyboard.press("ar"[number % 3])
+    page.get_by_text("Nothing waits for you").wait_for()
+    assert page.evaluate("() => window.same")  # without a reload
+    rows = {row.id: row for row in world.rows(tables.review)}
+    assert [rows[each].state for each in ids[:3]] == ["accepted", "rejected", "edited"]
+    feedback = {row.id: row for row in world.rows(tables.feedback)}
+    states = [feedback[rows[each].feedback].state for each in ids[:3]]
+    assert states == ["new", "rejected", "new"]
+    assert world.service.seal.open(feedback[rows[ids[2]].feedback].correction) == "Petersen 2"
+    page.reload()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export decisions").click()
+    exported = [json.loads(line) for line in download.value.path().read_text(encoding="utf-8").splitlines()]
+    assert [each["decision"] for each in exported[:3]] == ["accepted", "rejected", "edited"]
+    assert (exported[2]["question"], exported[2]["ground_truth"]) == ("Question 2?", "Petersen 2")
+    newest = world.rows(tables.audit, tables.audit.c.what == "text.read")[-1]
+    assert newest.object.split() == [each["id"] for each in exported]  # it names what was read
+    assert audit.check(world.service.database).problem is None
+
+
+@both
+def test_the_keys_j_and_k_and_the_links_lead_through_the_items(world: World, new_page: NewPage, scripts: bool) -> None:
+    for number in range(3):
+        world.ask_for_review(f"Question {number}?", "Anna", comment="wrong")
+    page = new_page(java_script_enabled=scripts)
+    log_in(page, world)
+    page.goto(f"{world.url}/review")
+    for key, link, question in (("j", "Next", 1), ("j", "Next", 2), ("k", "Previous", 1)):
+        if scripts:
+            page.wait_for_load_state()
+            page.keyboard.press(key)
+        else:
+            page.get_by_role("link", name=link).click()
+        page.get_by_text(f"Question {question}?").wait_for()
+    page.get_by_role("button", name="Reject").click()
+    page.get_by_text("Question 2?").wait_for()
+    assert page.get_by_text("2 left").count() == 1
+
+
+@both
+def test_the_second_reviewer_learns_who_has_decided(world: World, new_page: NewPage, scripts: bool) -> None:
+    review = world.ask_for_review("Who pays?", "Anna", correction="Okafor")
+    pages = []
+    for name in ("Maren", "Ole"):
+        page = new_page(java_script_enabled=scripts)
+        page.goto(f"{world.url}/login")
+        page.get_by_label("A key with the scope read").fill(world.key(name, "read", "review"))
+        page.get_by_role("button", name="Log in").click()
+        page.goto(f"{world.url}/review")
+        pages.append(page)
+    for page in pages:
+        page.get_by_role("button", name="Accept").click()
+        page.locator(".empty").wait_for()
+    assert "Nothing waits for you" in pages[0].locator("#item").inner_text()
+    assert "Already accepted\nDecided by Maren" in pages[1].locator("#item").inner_text().replace("\n\n", "\n")
+    assert [row.who for row in world.rows(tables.audit, tables.audit.c.what == "review.decide")] == [
+        row.decided_by for row in world.rows(tables.review, tables.review.c.id == review)
+    ]
+
+
+@both
+def test_publish_a_candidate_and_roll_back(world: World, new_page: NewPage, scripts: bool) -> None:
+    first = world.release(11, publish=True, score=0.6)
+    second = world.release(30, score=0.8)
+    page = new_page(java_script_enabled=scripts)
+    log_in(page, world)
+    page.get_by_role("link", name="1 candidate to publish").click()
+    assert page.locator("svg.curve").count() == 1  # the score by release
+    page.get_by_role("link", name="Publish", exact=True).click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Publish version 30 of default?"
+    assert "Send glass by courier." in page.locator("main ins").all_inner_texts()
+    page.get_by_role("link", name="Cancel").click()
+    assert {row.id: row.state for row in world.rows(tables.release)} == {first: "published", second: "candidate"}
+    page.get_by_role("link", name="Publish", exact=True).click()
+    page.get_by_role("button", name="Publish version 30").click()
+    page.wait_for_url("**/releases")
+    assert {row.id: row.state for row in world.rows(tables.release)} == {first: "retired", second: "published"}
+    page.get_by_role("link", name="Roll back").click()
+    assert "Send glass by courier." in page.locator("main del").all_inner_texts()
+    page.get_by_role("button", name="Roll back to version 11").click()
+    page.wait_for_url("**/releases")
+    assert {row.id: row.state for row in world.rows(tables.release)} == {first: "published", second: "retired"}
+    published = world.rows(tables.audit, tables.audit.c.what == "release.publish")
+    assert [row.object for row in published][-2:] == [second, first]
+
+
+def test_roll_the_skillbook_back_to_a_version(world: World, new_page: NewPage) -> None:
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/books/default/versions/3")
+    page.get_by_role("link", name="Roll back to this version").click()
+    assert "Send glass by courier." in page.locator("main del").all_inner_texts()
+    page.get_by_role("button", name="Roll back to version 3").click()
+    page.get_by_text("rolled back to version 3").first.wait_for()
+    with world.service.open_book("default") as book:
+        assert len(book) == 3
+        [release] = world.rows(tables.release)
+        assert (release.version, release.state) == (book.version, "published")
+        assert book.history()[-1].author == "one-time token"
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.restore")] == ["default 3"]
+
+
+def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
+    batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/runs")
+    page.get_by_role("link", name=batch).click()
+    page.evaluate("() => { window.same = true; }")
+    changes: list[dict[str, object]] = [
+        {"learned": 2, "model_calls": 5},
+        {"learned": 3, "failed": 1, "state": "learned", "ended_at": 9.5},
+    ]
+    for values, text in zip(changes, ("2 done of 4", "4 done of 4: 3 learned, 1 failed"), strict=True):
+        with world.service.database.writing() as connection:
+            connection.execute(sa.update(tables.batch).values(values))
+        page.get_by_text(text).wait_for()
+    assert page.evaluate("() => window.same")
+    assert "8.5 s" in page.locator("#progress").inner_text()
+    assert page.locator("#progress").get_attribute("hx-trigger") is None
+
+
+def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
+    world.ask_for_review("Who pays?", "Anna", comment="wrong")
+    batch = world.add(tables.batch, book="default", state="failed", samples=1, failed=1, problem="the model is down")
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.feedback).values(state="failed", batch=batch))
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/runs/{batch}")
+    assert "the model is down" in page.locator("main").inner_text()
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_url("**/runs")
+    [row] = world.rows(tables.feedback)
+    assert row.state == "batched"
+    assert [row.state for row in world.rows(tables.batch)] == ["queued"]
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "batch.retry")] == [batch]
+
+
+def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new_page: NewPage) -> None:
+    releases = [world.release(11, publish=True), world.release(30)]
+    page = new_page()
+    log_in(page, world)
+    page.goto(f"{world.url}/keys")
+    page.get_by_label("Name").fill("Telephone")
+    page.get_by_label("Rate (such as 60/minute)").fill("lots")
+    page.get_by_label("infer").check()
+    page.get_by_role("button", name="Add the key").click()
+    assert "the rate must be a number and a time" in page.locator("main").inner_text()
+    page.go_back()
+    page.reload()
+    page.get_by_label("Name").fill("Telephone")
+    page.get_by_label("infer").check()
+    page.get_by_role("button", name="Add the key").click()
+    secret = page.locator("#secret").inner_text()
+    assert re.fullmatch(r"ace_[\w-]{43}", secret)
+    page.goto(f"{world.url}/keys")
+    assert secret not in page.content()
+    page.get_by_role("row", name="Telephone").get_by_role("link", name="Revoke").click()
+    page.get_by_role("button", name="Revoke the key").click()
+    assert page.get_by_role("row", name="Telephone").locator(".badge").inner_text() == "revoked"
+    page.goto(f"{world.url}/experiments")
+    page.get_by_label("First release").select_option(releases[0])
+    page.get_by_label("Second release").select_option(releases[1])
+    page.get_by_label("Share of the second (%)").fill("20")
+    page.get_by_role("button", name="Start").click()
+    assert page.locator("tbody td[data-label=share]").all_inner_texts() == ["80 %", "20 %"]
+    page.get_by_label("Publish").select_option("1")
+    page.get_by_role("button", name="Stop the experiment").click()
+    page.get_by_text("winner").wait_for()
+    assert {row.id: row.state for row in world.rows(tables.release)} == {
+        releases[0]: "retired",
+        releases[1]: "published",
+    }
+
+
+def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPage) -> None:
+    page = new_page()
+    log_in(page, world)
+    page.get_by_role("link", name="Audit").click()
+    page.get_by_role("link", name="Check the chain").click()
+    assert "are right" in page.locator(".notice").inner_text()
+    page.get_by_label("What").select_option("login")
+    page.get_by_role("button", name="Apply").click()
+    assert "what=login" in page.url
+    assert page.locator("tbody tr").count() == 1
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.audit).where(tables.audit.c.number == 1).values(who="nobody"))
+    page.get_by_role("link", name="Check the chain").click()
+    assert page.get_by_role("alert").inner_text() == "The log was manipulated: row 1 was changed."
+
+
+# What holds for every page
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+def test_every_page_fits_and_can_be_read(world: World, new_page: NewPage, width: int, scheme: str) -> None:
+    world.release(11, publish=True, score=0.6)
+    release = world.release(30, score=0.8)
+    batch = world.add(tables.batch, book="default", state="failed", samples=4, failed=4, problem="the model is down")
+    paths = ["/", "/review", "/releases", f"/releases/{release}/publish", "/runs", f"/runs/{batch}", "/experiments"]
+    paths += ["/audit/check", "/keys", "/books/default", "/books/default/versions", "/nothing"]
+    page = new_page(width, color_scheme=scheme)
+    page.goto(f"{world.url}/login")
+    check_width(page)
+    check_contrast(page)
+    check_labels(page)
+    log_in(page, world)
+    for path in paths[:2]:  # without anything to review
+        page.goto(world.url + path)
+        check_contrast(page)
+    world.ask_for_review("Who pays?", "Anna", correction="Okafor", comment="Anna left.")
+    for path in paths:
+        page.goto(world.url + path)
+        check_width(page)
+        check_contrast(page)
+        check_labels(page)
+
+
+def test_markup_of_users_is_displayed_and_never_executed(world: World, new_page: NewPage) -> None:
+    for payload in PAYLOADS:
+        world.ask_for_review(payload, f"{payload} answered", comment=payload, correction=f"{payload} corrected")
+        world.key(payload, "read")
+        world.add(tables.batch, book="default", state="failed", samples=1, problem=payload)
+        world.add(
+            tables.release, book="default", version=len(world.rows(tables.release)), by=payload, state="candidate",
+            reason=payload,
+        )  # fmt: skip
+    page = new_page()
+    page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
+    log_in(page, world)
+    for row, payload in zip(world.rows(tables.review), PAYLOADS, strict=True):
+        page.goto(f"{world.url}/review/{row.id}")
+        assert page.locator(".quote").first.inner_text().strip() == payload
+        check_nothing_executed(page)
+    for row in world.rows(tables.batch):
+        page.goto(f"{world.url}/runs/{row.id}")
+        check_nothing_executed(page)
+    for path in ("/", "/releases", "/keys", "/audit", "/runs"):
+        page.goto(world.url + path)
+        check_nothing_executed(page)
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.name))
+def test_a_template_escapes_everything_and_has_nothing_inline(template: Path) -> None:
+    text = template.read_text(encoding="utf-8")
+    assert re.findall(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=|javascript:|hx-on|hx-vals", text) == []
+    assert all("src=" in each for each in re.findall(r"<script[^>]*>", text))
+
+
+def test_htmx_is_the_file_that_the_reference_names() -> None:
+    static = Path(ace_server.pages.__file__).parent / "static"
+    digest = hashlib.sha256((static / "htmx-4.0.1.min.js").read_bytes()).hexdigest()
+    assert digest == "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
+    assert "Zero-Clause BSD" in (static / "htmx-LICENSE.txt").read_text(encoding="utf-8")
+
+
+def test_only_the_charts_of_the_core_are_markup() -> None:
+    sources = Path(ace_server.pages.__file__).parent.glob("*.py")
+    marked = {path.name: len(re.findall(r"\bMarkup\(", path.read_text(encoding="utf-8"))) for path in sources}
+    assert {name: count for name, count in marked.items() if count} == {"rendering.py": 2}

@@ -1,0 +1,222 @@
+"""Keys: scopes, books, rates, budgets, requests in flight, and wrong logins."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ace_server import audit, keys, tables
+from ace_server.database import Database, new_id, now
+from tests.server.api import Api, add_book, running_api
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedRequest
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def api(sqlite: Database, tmp_path: Path) -> Iterator[Api]:
+    with running_api(sqlite, tmp_path, feedback_wait=0.0) as found:
+        yield found
+
+
+ROUTES = {
+    "infer": [("POST", "/answers")],
+    "feedback": [("POST", "/feedback"), ("POST", "/traces")],
+    "read": [
+        ("GET", "/books"),
+        ("GET", "/books/default/skills"),
+        ("GET", "/books/default/skills/a-1"),
+        ("GET", "/books/default/skills/a-1/history"),
+        ("GET", "/books/default/releases"),
+        ("GET", "/runs"),
+        ("GET", f"/runs/bat_{'0' * 32}"),
+        ("GET", "/review"),
+    ],
+    "review": [("POST", f"/review/rev_{'0' * 32}"), ("POST", f"/releases/rel_{'0' * 32}/publish")],
+    "admin": [
+        ("GET", "/experiments"),
+        ("POST", "/experiments"),
+        ("GET", f"/experiments/exp_{'0' * 32}"),
+        ("POST", f"/experiments/exp_{'0' * 32}/stop"),
+        ("DELETE", "/subjects/ann"),
+    ],
+}
+BODIES = {
+    "/answers": {"question": "What about rain?"},
+    "/feedback": {"request_id": f"req_{'0' * 32}", "thumb": "up"},
+    "/traces": {"a": 1},
+    f"/review/rev_{'0' * 32}": {"decision": "accept"},
+    "/experiments": {"arms": [{"release": f"rel_{'0' * 32}"}, {"release": f"rel_{'1' * 32}"}]},
+    f"/experiments/exp_{'0' * 32}/stop": {},
+}
+
+
+def test_every_route_needs_its_scope(api: Api) -> None:
+    tested = set()
+    for scope, routes in ROUTES.items():
+        right = api.add_key(scope)
+        wrong = api.add_key(*(each for each in keys.SCOPES if each not in (scope, "admin")))
+        for method, path in routes:
+            tested.add((method, path))
+            statuses = [
+                api.client.request(
+                    method,
+                    f"/v1{path}",
+                    json=BODIES.get(path) if method == "POST" else None,
+                    headers={"Authorization": f"Bearer {key}"},
+                ).status_code
+                for key in ("ace_" + "x" * 43, wrong, right)
+            ]
+            assert statuses[:2] == [401, 403], path
+            assert statuses[2] in (200, 202, 404), path
+    assert len(tested) == len(documented_routes(api))
+
+
+def documented_routes(api: Api) -> list[tuple[str, str]]:
+    document = api.client.get("/openapi.json").json()
+    return [
+        (method, path)
+        for path, operations in document["paths"].items()
+        for method in operations
+        if path.startswith("/v1/")
+    ]
+
+
+def test_a_key_of_another_book_sees_and_changes_nothing(api: Api, tmp_path: Path) -> None:
+    add_book(api.service.database, tmp_path, "support")
+    api.sync()
+    release = api.publish("rain")
+    other = api.add_key("admin", book="support")
+    assert api.post("/answers", {"question": "What about rain?"}, key=other).status_code == 403
+    assert [book["name"] for book in api.get("/books", key=other).json()["items"]] == ["support"]
+    for path in ("/books/default/skills", "/books/default/releases", "/review?book=default"):
+        assert api.get(path, key=other).status_code == 403
+    assert api.post(f"/releases/{release}/publish", key=other).status_code == 404
+    assert api.delete("/subjects/ann", key=other).status_code == 403
+    rejected = [row.object for row in audit_rows(api) if row.what == "access.rejected"]
+    assert rejected == ["default"] * 4
+
+
+def audit_rows(api: Api) -> list[sa.Row[Any]]:
+    api.client.__exit__()  # stops the app, so that everything is written
+    assert audit.check(api.service.database).problem is None
+    with api.service.database.reading() as connection:
+        return list(connection.execute(sa.select(tables.audit).order_by(tables.audit.c.number)).all())
+
+
+def test_a_key_ends_when_it_is_revoked_or_expires(api: Api) -> None:
+    key = api.add_key("read")
+    expired = api.add_key("read", expires_at=now() - 1)
+    assert api.get("/books", key=key).status_code == 200
+    assert api.get("/books", key=expired).status_code == 401
+    with api.service.database.writing() as connection:
+        assert keys.revoke_key(connection, key[:8])
+        assert keys.revoke_key(connection, key[:8]) is None
+    app: Any = api.client.app
+    app.state.server.keys.forget()
+    assert api.get("/books", key=key).status_code == 401
+
+
+def test_a_rate_is_not_exceeded(api: Api) -> None:
+    key = api.add_key("read", rate="3/hour")
+    responses = [api.get("/books", key=key) for _ in range(5)]
+    assert [response.status_code for response in responses] == [200, 200, 200, 429, 429]
+    assert 3000 < int(responses[-1].headers["retry-after"]) <= 3601
+
+
+def test_a_budget_counts_what_was_spent_today(api: Api) -> None:
+    key = api.add_key("infer", budget=1.0)
+    assert api.post("/answers", {"question": "What about rain?"}, key=key).status_code == 200
+    with api.service.database.writing() as connection:
+        identifier = next(each.id for each in keys.list_keys(connection) if each.budget == 1.0)
+        row = {
+            "book": "default", "key": identifier, "question": b"", "answer": b"", "skill_ids": "", "model_calls": 1,
+            "prompt_tokens": 1, "completion_tokens": 1, "seconds": 1.0,
+        }  # fmt: skip
+        for at, cost in ((now(), 0.75), (now() - 2 * 86_400, 5.0)):
+            connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=at, cost=cost, **row))
+    app: Any = api.client.app
+    limits = app.state.server.limits
+    [found] = [each for each in list_valid(api) if each.id == identifier]
+    limits.forget()
+    limits.check_budget(found)
+    with api.service.database.writing() as connection:
+        connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=now(), cost=0.5, **row))
+    limits.forget()
+    response = api.post("/answers", {"question": "What about rain?"}, key=key)
+    assert response.status_code == 429
+    assert 0 < int(response.headers["retry-after"]) <= 86_400
+
+
+def list_valid(api: Api) -> list[keys.Key]:
+    with api.service.database.reading() as connection:
+        return keys.list_keys(connection)
+
+
+def test_requests_in_flight_are_capped_per_key(sqlite: Database, tmp_path: Path) -> None:
+    leave = threading.Event()
+    entered = threading.Semaphore(0)
+    plain = learning_script()
+
+    def script(request: ScriptedRequest) -> Any:  # what a script returns
+        entered.release()
+        leave.wait()
+        return plain(request)
+
+    with running_api(sqlite, tmp_path, script=script, in_flight=2) as api:
+        statuses: list[int] = []
+        threads = [
+            threading.Thread(
+                target=lambda: statuses.append(api.post("/answers", {"question": "What about rain?"}).status_code)
+            )
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert entered.acquire(timeout=60)
+        assert api.get("/books").status_code == 429
+        assert api.get("/books", key=api.add_key("read")).status_code == 200
+        leave.set()
+        for thread in threads:
+            thread.join()
+        assert statuses == [200, 200]
+        assert api.get("/books").status_code == 200
+
+
+def test_wrong_logins_are_rejected_logged_and_slowed_down(api: Api) -> None:
+    found = [api.get("/books", key=f"ace_{number:043}").status_code for number in range(1000)]
+    assert found == [401] * 60 + [429] * 940
+    assert api.get("/books").status_code == 200
+    assert len([row for row in audit_rows(api) if row.what == "login.rejected"]) == 60
+
+
+def test_a_secret_is_stored_only_as_its_hash(api: Api, tmp_path: Path) -> None:
+    secret = api.add_key("read")
+    api.get("/books", key=secret)
+    api.client.__exit__()
+    api.service.database.close()
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("server.db*"))
+    assert secret[:8].encode() in stored
+    assert secret.encode() not in stored
+
+
+def test_a_login_token_works_once(sqlite: Database) -> None:
+    with sqlite.writing() as connection:
+        token = keys.add_login_token(connection)
+    for expected in (True, False):
+        with sqlite.writing() as connection:
+            assert keys.use_login_token(connection, token) is expected
+            assert not keys.use_login_token(connection, "another")

@@ -1,0 +1,176 @@
+"""The commands beside `ace server run`: keys, books, keys of encryption, purge, status and migrations."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace import Skillbook
+from ace_server.settings import ServerSettings, load_settings
+from tests.server.server_process import ServerProcess
+from tests.support.command_line import ace
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+
+
+def test_a_service_is_set_up_by_commands(tmp_path: Path) -> None:
+    assert ace("server", "status", folder=tmp_path).code == 2
+    assert ace("server", "migrate", folder=tmp_path).code == 0
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        book.add_skill("lessons", "Remember LESSON rain.")
+    added = ace("server", "books", "add", "support", "--from", "skills.db", folder=tmp_path)
+    assert added.code == 0, added.err
+    [row] = ace("server", "books", "list", "--json", folder=tmp_path).data["books"]
+    assert (row["name"], row["version"]) == ("support", 1)
+    made = ace(
+        *("server", "keys", "add", "shop", "--scope", "infer,feedback", "--book", "support"),
+        *("--rate", "60/minute", "--budget", "5/day", "--expires", "30"),
+        folder=tmp_path,
+    )
+    secret = made.out.strip()
+    assert secret.startswith("ace_")
+    assert len(secret) == 47
+    [key] = ace("server", "keys", "list", "--json", folder=tmp_path).data["keys"]
+    assert secret not in str(key)
+    assert (key["prefix"], key["scopes"], key["book"], key["rate"], key["budget"]) == (
+        secret[:8], ["feedback", "infer"], "support", "60/minute", 5.0,
+    )  # fmt: skip
+    assert ace("server", "keys", "revoke", secret[:8], folder=tmp_path).code == 0
+    assert ace("server", "keys", "revoke", secret[:8], folder=tmp_path).code == 2
+    assert ace("server", "seal", "rotate", folder=tmp_path).code == 0
+    purged = ace("server", "purge", "--dry-run", folder=tmp_path)
+    assert purged.code == 0, purged.err
+    status = ace("server", "status", folder=tmp_path)
+    assert status.code == 0, status.err
+    assert "support: version 1" in status.out
+    files = [path for path in (tmp_path / "ace-server").rglob("*") if path.is_file()]
+    assert {stat.filemode(path.stat().st_mode) for path in files} == {"-rw-------"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--scope", "infer,fly"], "no such scope: 'fly'"),
+        (["--scope", ""], "at least one scope"),
+        (["--scope", "read", "--rate", "often"], "such as 60/minute"),
+        (["--scope", "read", "--budget", "5/week"], "such as 5/day"),
+        (["--scope", "read", "--expires", "0"], "greater than 0"),
+        (["--scope", "read", "--book", "missing"], "no such book"),
+    ],
+)
+def test_a_key_that_makes_no_request_possible_is_not_added(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str], said: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / f"keys-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "ace-server").exists():
+        assert ace("server", "migrate", folder=folder).code == 0
+    done = ace("server", "keys", "add", "shop", *words, folder=folder)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    assert ace("server", "migrate", folder=tmp_path).code == 0
+    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+    connection.close()
+    for words in (["migrate"], ["status"], ["run", "--model", "openai/none"]):
+        done = ace("server", *words, folder=tmp_path, environ={"OPENAI_API_KEY": "none"})
+        assert done.code == 1, words
+        assert "install a newer ace-server" in done.err
+    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchone() == (99,)
+    connection.close()
+
+
+def test_a_missing_key_of_encryption_is_noticed(tmp_path: Path) -> None:
+    with ScriptedServer(learning_script()) as model, ServerProcess(tmp_path, model.api_base, "--no-worker") as server:
+        server.post("/v1/answers", {"question": "What about rain?"})
+        assert server.stop() == 0
+    (tmp_path / "ace-server" / "seal.keys").unlink()
+    done = ace("server", "run", "--model", "openai/none", folder=tmp_path, environ={"OPENAI_API_KEY": "none"})
+    assert done.code == 2
+    assert "seal.keys" in done.err
+
+
+def test_requests_in_flight_finish_when_the_service_is_stopped(tmp_path: Path) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    plain = learning_script()
+
+    def script(request: ScriptedRequest) -> Any:  # what a script returns
+        entered.set()
+        leave.wait()
+        return plain(request)
+
+    with ScriptedServer(script) as model, ServerProcess(tmp_path, model.api_base, "--no-worker") as server:
+        found: list[str] = []
+        asking = threading.Thread(
+            target=lambda: found.append(server.post("/v1/answers", {"question": "What about rain?"})["answer"])
+        )
+        asking.start()
+        assert entered.wait(60)
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        while accepts(server.address):
+            time.sleep(0.02)
+        leave.set()
+        asking.join()
+        stopping.join()
+        assert found == ["unknown"]
+        assert server.process.returncode == 0
+
+
+def accepts(address: str) -> bool:
+    """Whether a new connection is accepted."""
+    import socket
+
+    host, _, port = address.removeprefix("http://").partition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_settings_come_from_files_and_variables(tmp_path: Path) -> None:
+    (tmp_path / "ace.toml").write_text(
+        'model = "openai/gpt-4o"\n[server]\nbatch_size = 7\nport = 9\n', encoding="utf-8"
+    )
+    environ = {"HOME": str(tmp_path), "ACE_SERVER_PORT": "10", "ACE_SERVER_HOSTS": "a.example, b.example"}
+    found = load_settings({"host": "127.0.0.2", "data": None}, environ=environ, folder=tmp_path)
+    assert (found.batch_size, found.port, found.host, found.hosts) == (7, 10, "127.0.0.2", ("a.example", "b.example"))
+    assert ace("config", folder=tmp_path).code == 0, "other commands accept the table"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server]\ncolour = 1\n", "no such setting in [server]: 'colour'"),
+        ("[server]\nbatch_size = 0\n", "batch_size must be a whole number of at least 1, got 0"),
+        ("[server]\nbatch_size = true\n", "'batch_size' in [server] must be a whole number"),
+        ('[server]\nlearning = "maybe"\n', "learning must be one of off, feedback"),
+        ('[server]\ndatabase = "postgresql://x/y"\n', "not in the file of a project"),
+        ('[server]\nkeys = "abc"\n', "do not belong in a file"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_reported_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "ace.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Exception, match="setting") as error:
+        load_settings(environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    assert type(error.value).__name__ == "UsageError"
+    assert said in str(error.value)
+
+
+def test_a_setting_out_of_range_is_an_error_in_python_too() -> None:
+    with pytest.raises(ValueError, match="sync_seconds"):
+        ServerSettings(sync_seconds=0)
+    with pytest.raises(ValueError, match="postgresql://"):
+        ServerSettings(database="mysql://x")
