@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ace.insights import InsightLog
 from tests.support.command_line import Done, Run, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
@@ -68,10 +69,10 @@ class Tracker:
         log = self.folder / "logs" / "execution_traces.jsonl"
         return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
 
-    def skills(self) -> list[str]:
-        """The texts of the skills that were learned."""
-        done = self.run("skillbook", "show", "--json", folder=self.folder)
-        return [skill["content"] for skill in done.data["skills"]] if done.code == 0 else []
+    def insights(self) -> list[str]:
+        """What was learned from attempts. It takes several tasks until a skill comes of it."""
+        log = InsightLog(self.folder / "logs" / "insights.jsonl")
+        return [insight.recommendation for insight in log.insights()]
 
 
 def _issue_in(printed: str) -> dict[str, str]:

@@ -168,7 +168,7 @@ def test_when_learning_takes_too_long_it_continues_in_the_background(
     assert [job.field("task_id") for job in queue_of(tracker).waiting()] == [issue]
     model_answers.set()
     wait_until_learned(tracker)
-    assert len(tracker.skills()) == 2
+    assert len(tracker.insights()) == 2
 
 
 def test_an_interrupted_close_leaves_the_issue_open(tracker: Tracker, issue: str) -> None:

@@ -17,6 +17,7 @@ import pytest
 from ace.detached import JobQueue
 from tests.beads.conftest import Tracker, only_fake
 from tests.support.command_line import ACE, command_environment
+from tests.support.scripted_server import ScriptedServer
 
 BASH = '#!/usr/bin/env bash\nset -eu\ncat > "$PWD/issue.json"\nexit 0\n'
 
@@ -35,8 +36,14 @@ def wait_for_file(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def wait_for_request(server: ScriptedServer) -> None:
+    """Wait until the learner is at work."""
+    while not server.requests:
+        time.sleep(0.05)
+
+
 def wait_until_learned(tracker: Tracker) -> None:
-    while not tracker.skills():
+    while not tracker.insights():
         time.sleep(0.1)
     while queue_of(tracker).waiting():
         time.sleep(0.05)
@@ -59,11 +66,11 @@ def test_an_issue_that_bd_closes_is_learned_from(tracker: Tracker, issue: str) -
     assert hook_of(tracker).stat().st_mode & stat.S_IXUSR
     tracker.bd("close", issue)
     wait_until_learned(tracker)
-    assert tracker.skills() == ["Remember LESSON imports."]
+    assert tracker.insights() == ["Remember LESSON imports."]
 
 
 def test_the_hook_returns_while_the_model_is_still_asked_and_its_learner_survives_its_kill(
-    tracker: Tracker, issue: str, model_answers: threading.Event
+    tracker: Tracker, issue: str, model_answers: threading.Event, server: ScriptedServer
 ) -> None:
     capture(tracker, issue)
     tracker.ace("install")
@@ -78,6 +85,7 @@ def test_the_hook_returns_while_the_model_is_still_asked_and_its_learner_survive
         start_new_session=True,
     )
     wait_for_file(tracker.folder / "hook-went-on")
+    wait_for_request(server)
     assert [job.field("task_id") for job in queue_of(tracker).waiting()] == [issue]
     os.killpg(hook.pid, signal.SIGKILL)
     hook.wait()
@@ -87,15 +95,17 @@ def test_the_hook_returns_while_the_model_is_still_asked_and_its_learner_survive
 
 @only_fake
 def test_bd_kills_a_hook_that_takes_too_long_and_its_learner_survives(
-    tracker: Tracker, issue: str, model_answers: threading.Event
+    tracker: Tracker, issue: str, model_answers: threading.Event, server: ScriptedServer
 ) -> None:
     capture(tracker, issue)
     tracker.ace("install")
     with hook_of(tracker).open("a", encoding="utf-8") as script:
         script.write("echo $$ > pid\nsleep 600\n")
     model_answers.clear()
-    tracker.bd("close", issue, environ={"FAKE_BD_HOOK_SECONDS": "4"})
+    tracker.bd("close", issue, environ={"FAKE_BD_KILL_FILE": str(tracker.folder / "kill")})
     process = int(wait_for_file(tracker.folder / "pid"))
+    wait_for_request(server)
+    (tracker.folder / "kill").touch()
     while Path(f"/proc/{process}").exists():
         time.sleep(0.05)
     model_answers.set()
@@ -105,9 +115,11 @@ def test_bd_kills_a_hook_that_takes_too_long_and_its_learner_survives(
 def test_the_hook_does_nothing_for_what_ace_itself_closes(tracker: Tracker, issue: str) -> None:
     tracker.ace("install")
     with hook_of(tracker).open("a", encoding="utf-8") as script:
-        script.write("echo done > hook-went-on\n")
+        script.write('echo "learning: $ACE_LEARNING" > variable\n')
     assert tracker.ace("close", issue, "--no-learn").code == 0
-    wait_for_file(tracker.folder / "hook-went-on")
+    assert wait_for_file(tracker.folder / "variable") == "learning: 1\n"
+    done = tracker.ace("hook", "close", issue, environ={"ACE_LEARNING": "1"})
+    assert (done.code, done.out) == (0, "")
     assert queue_of(tracker).waiting() == []
     assert not queue_of(tracker).log.exists()
 

@@ -6,7 +6,8 @@ the issue as JSON on standard input, after the change, without waiting for them,
 kills the process group of a hook after 10 seconds.
 
 Variables choose what it does: `FAKE_BD_VERSION` (from 2.0 on, JSON is in an envelope, as with `BD_JSON_ENVELOPE=1`),
-`FAKE_BD_HOOK_SECONDS`, and `FAKE_BD_FAULT`, such as `show:hang`, `close:nonsense` or `close:error`.
+`FAKE_BD_KILL_FILE` (a hook is killed as soon as the file exists, rather than after 10 seconds), and `FAKE_BD_FAULT`,
+such as `show:hang`, `close:nonsense` or `close:error`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 VERSION = os.environ.get("FAKE_BD_VERSION", "1.0.5")
-HOOK_SECONDS = float(os.environ.get("FAKE_BD_HOOK_SECONDS", "10"))
+HOOK_SECONDS = 10.0
+KILL_FILE = os.environ.get("FAKE_BD_KILL_FILE")
 
 
 def main(arguments: list[str]) -> int:
@@ -152,11 +154,14 @@ def run_hook(hook: str, id: str, event: str, issue: str) -> int:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        process.communicate(issue.encode(), timeout=HOOK_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(issue.encode())
+    end = time.monotonic() + HOOK_SECONDS
+    while process.poll() is None:
+        if time.monotonic() > end if KILL_FILE is None else Path(KILL_FILE).exists():
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(0.05)
     return 0
 
 

@@ -1,7 +1,8 @@
 r"""Our section in the file `on_close`, which `bd` runs after it has closed an issue.
 
-The section is below the first line, so that a script which ends early does not skip it, and reads nothing from standard
-input, so that the rest of the script finds the issue there. All other bytes are kept, also when the section is removed.
+The section is below the first line, so that a script which ends early does not skip it, reads nothing from standard
+input, so that the rest of the script finds the issue there, and is not waited for. All other bytes are kept, also when
+the section is removed.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _section(*, is_own_file: bool) -> bytes:
         + (_OWN_FILE if is_own_file else b"")
         + os.fsencode(
             f'(ace={own}; [ -x "$ace" ] || ace=ace\n'
-            ' "$ace" beads hook close "$1" --project "${0%/*}/../..") </dev/null >/dev/null 2>&1 || :\n'
+            ' "$ace" beads hook close "$1" --project "${0%/*}/../..") </dev/null >/dev/null 2>&1 &\n'
         )
         + _END
         + b"\n"
