@@ -29,12 +29,12 @@ from tests.server.pages.learned_book import script
 from tests.server.pages.payloads import PAYLOADS
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
-from tests.workspace.project import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 both = pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
+ROOT = Path(__file__).resolve().parents[3]
 SCREENSHOTS = ROOT / "docs" / "_static" / "pages"
 
 
@@ -230,6 +230,7 @@ def test_markup_is_displayed_and_never_executed(view: View, new_page: NewPage, t
         check_nothing_executed(page)
 
 
+@pytest.mark.thorough
 def test_the_screenshots_of_the_guide_show_what_is_there_now(learned: Path, view: View, new_page: NewPage) -> None:
     """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
     url = view(learned.name, folder=learned.parent)
