@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
-__all__ = ["check_contrast", "check_focus_order", "check_labels", "check_nothing_executed", "check_width"]
+__all__ = ["check_contrast", "check_focus_order", "check_labels", "check_nothing_executed", "check_width", "follow"]
 
 _LOW_CONTRAST = """
 () => {
@@ -61,6 +61,12 @@ _FOREIGN_ELEMENTS = """
   .concat([...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => a.name.startsWith("on"))))
   .map(each => each.outerHTML.slice(0, 120))
 """
+
+
+def follow(target: Locator) -> None:
+    """Click on what leads to another page, and wait for that page."""
+    with target.page.expect_navigation():
+        target.click()
 
 
 def check_width(page: Page) -> None:

@@ -22,18 +22,19 @@ from tests.server.pages.checks import (
     check_labels,
     check_nothing_executed,
     check_width,
+    follow,
 )
 from tests.server.pages.conftest import NewPage, View
 from tests.server.pages.learned_book import script
 from tests.server.pages.payloads import PAYLOADS
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
-from tests.workspace.project import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 both = pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
+ROOT = Path(__file__).resolve().parents[3]
 SCREENSHOTS = ROOT / "docs" / "_static" / "pages"
 
 
@@ -43,14 +44,14 @@ def test_find_a_skill_and_follow_it_to_its_trace_and_its_proof(
 ) -> None:
     page = new_page(java_script_enabled=scripts)
     page.goto(view(learned))
-    page.get_by_role("link", name="Skills", exact=True).click()
+    follow(page.get_by_role("link", name="Skills", exact=True))
     page.get_by_label("Search in ids, sections and texts").fill("euros okafor")
     page.get_by_role("button", name="Apply").click()
     rows = page.locator("table.skills tbody tr")
     rows.first.locator("mark").first.wait_for()
     assert rows.count() == 1
     assert "q=euros+okafor" in page.url
-    rows.first.get_by_role("link").first.click()
+    follow(rows.first.get_by_role("link").first)
     assert page.locator(".statement").inner_text() == "Bills above 800 euros are paid by Okafor."
     proof = page.locator("#proof")
     assert "Who pays a bill over 700 euros?" in proof.inner_text()
@@ -59,12 +60,12 @@ def test_find_a_skill_and_follow_it_to_its_trace_and_its_proof(
     change = page.locator("#history li").filter(has=page.locator("del"))
     assert (change.locator("del").inner_text(), change.locator("ins").inner_text()) == ("500", "800")
     assert "ace skillbook edit" in change.inner_text()
-    page.locator("#traces a").first.click()
+    follow(page.locator("#traces a").first)
     assert page.get_by_role("heading", level=1).inner_text().endswith("monday.jsonl#2")
     assert "Anna" in page.locator("main").inner_text()
-    page.get_by_role("link", name=re.compile(r"^version \d+$")).click()
+    follow(page.get_by_role("link", name=re.compile(r"^version \d+$")))
     assert "added" in page.locator("main").inner_text()
-    page.get_by_role("link", name="The skills at this version").click()
+    follow(page.get_by_role("link", name="The skills at this version"))
     assert page.locator("table.skills tbody tr").count() == 2
 
 
@@ -79,7 +80,7 @@ def test_typing_in_the_search_swaps_the_table_without_a_reload(learned: Path, vi
     page.get_by_label("Section", exact=True).select_option("house")
     page.get_by_text("No skill fits").wait_for()
     assert page.evaluate("() => window.same")
-    page.get_by_role("link", name="Clear all filters").click()
+    follow(page.get_by_role("link", name="Clear all filters"))
     assert page.locator("table.skills tbody tr").count() > 5
 
 
@@ -89,18 +90,18 @@ def test_compare_two_versions(learned: Path, view: View, new_page: NewPage, scri
     page.goto(f"{view(learned)}/books/skills/versions")
     page.get_by_label("From version").fill("2")
     page.get_by_label("To version").fill("4")
-    page.get_by_role("button", name="Compare").click()
+    follow(page.get_by_role("button", name="Compare"))
     added = page.locator("section", has=page.get_by_role("heading", name="Added"))
     assert added.locator("ins").all_inner_texts() == [
         "Give a broken crate the label K7-RED.",
         "Never take back mixed or opened paint; offer 10 % on the next tin instead.",
     ]
-    page.get_by_role("link", name="Swap").click()
+    follow(page.get_by_role("link", name="Swap"))
     removed = page.locator("section", has=page.get_by_role("heading", name="Removed"))
     assert removed.locator("del").count() == 2
     page.get_by_label("To version").fill("1")
     page.get_by_label("From version").fill("1")
-    page.get_by_role("button", name="Compare").click()
+    follow(page.get_by_role("button", name="Compare"))
     assert "The skills are the same in both versions." in page.locator("main").inner_text()
 
 
@@ -130,7 +131,7 @@ def test_watch_a_run_progress(view: View, new_page: NewPage, tmp_path: Path) -> 
             page = new_page()
             page.goto(f"{view('skills.db')}/books/skills/runs")
             assert page.locator("tbody .badge").inner_text() == "running"
-            page.locator("tbody a").first.click()
+            follow(page.locator("tbody a").first)
             page.evaluate("() => { window.same = true; }")
             page.get_by_text(re.compile(r"3 samples done of 4")).wait_for()
             gate.set()
@@ -224,11 +225,12 @@ def test_markup_is_displayed_and_never_executed(view: View, new_page: NewPage, t
         page.goto(f"{url}/books/bad/skills/{skill_id}")
         assert page.locator(".statement").inner_text() == f"{payload} again"
         check_nothing_executed(page)
-        page.locator("#traces a").first.click()
+        follow(page.locator("#traces a").first)
         assert page.get_by_role("heading", level=1).inner_text().strip() == " ".join(payload.split())
         check_nothing_executed(page)
 
 
+@pytest.mark.thorough
 def test_the_screenshots_of_the_guide_show_what_is_there_now(learned: Path, view: View, new_page: NewPage) -> None:
     """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
     url = view(learned.name, folder=learned.parent)

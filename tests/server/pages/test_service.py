@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import ace_server.pages
 from ace_server import audit, tables
 from ace_server.pages.sessions import COOKIE
-from tests.server.pages.checks import check_contrast, check_labels, check_nothing_executed, check_width
+from tests.server.pages.checks import check_contrast, check_labels, check_nothing_executed, check_width, follow
 from tests.server.pages.conftest import NewPage
 from tests.server.pages.payloads import PAYLOADS
 from tests.server.pages.service_world import World, running_world
@@ -224,7 +224,7 @@ def test_the_keys_j_and_k_and_the_links_lead_through_the_items(world: World, new
             page.wait_for_load_state()
             page.keyboard.press(key)
         else:
-            page.get_by_role("link", name=link).click()
+            follow(page.get_by_role("link", name=link))
         page.get_by_text(f"Question {question}?").wait_for()
     page.get_by_role("button", name="Reject").click()
     page.get_by_text("Question 2?").wait_for()
@@ -239,7 +239,7 @@ def test_the_second_reviewer_learns_who_has_decided(world: World, new_page: NewP
         page = new_page(java_script_enabled=scripts)
         page.goto(f"{world.url}/login")
         page.get_by_label("A key with the scope read").fill(world.key(name, "read", "review"))
-        page.get_by_role("button", name="Log in").click()
+        follow(page.get_by_role("button", name="Log in"))
         page.goto(f"{world.url}/review")
         pages.append(page)
     for page in pages:
@@ -258,20 +258,20 @@ def test_publish_a_candidate_and_roll_back(world: World, new_page: NewPage, scri
     second = world.release(30, score=0.8)
     page = new_page(java_script_enabled=scripts)
     log_in(page, world)
-    page.get_by_role("link", name="1 candidate to publish").click()
+    follow(page.get_by_role("link", name="1 candidate to publish"))
     assert page.locator("svg.curve").count() == 1  # the score by release
-    page.get_by_role("link", name="Publish", exact=True).click()
+    follow(page.get_by_role("link", name="Publish", exact=True))
     assert page.get_by_role("heading", level=1).inner_text() == "Publish version 30 of default?"
     assert "Send glass by courier." in page.locator("main ins").all_inner_texts()
-    page.get_by_role("link", name="Cancel").click()
+    follow(page.get_by_role("link", name="Cancel"))
     assert {row.id: row.state for row in world.rows(tables.release)} == {first: "published", second: "candidate"}
-    page.get_by_role("link", name="Publish", exact=True).click()
-    page.get_by_role("button", name="Publish version 30").click()
+    follow(page.get_by_role("link", name="Publish", exact=True))
+    follow(page.get_by_role("button", name="Publish version 30"))
     page.wait_for_url("**/releases")
     assert {row.id: row.state for row in world.rows(tables.release)} == {first: "retired", second: "published"}
-    page.get_by_role("link", name="Roll back").click()
+    follow(page.get_by_role("link", name="Roll back"))
     assert "Send glass by courier." in page.locator("main del").all_inner_texts()
-    page.get_by_role("button", name="Roll back to version 11").click()
+    follow(page.get_by_role("button", name="Roll back to version 11"))
     page.wait_for_url("**/releases")
     assert {row.id: row.state for row in world.rows(tables.release)} == {first: "published", second: "retired"}
     published = world.rows(tables.audit, tables.audit.c.what == "release.publish")
@@ -282,9 +282,9 @@ def test_roll_the_skillbook_back_to_a_version(world: World, new_page: NewPage) -
     page = new_page()
     log_in(page, world)
     page.goto(f"{world.url}/books/default/versions/3")
-    page.get_by_role("link", name="Roll back to this version").click()
+    follow(page.get_by_role("link", name="Roll back to this version"))
     assert "Send glass by courier." in page.locator("main del").all_inner_texts()
-    page.get_by_role("button", name="Roll back to version 3").click()
+    follow(page.get_by_role("button", name="Roll back to version 3"))
     page.get_by_text("rolled back to version 3").first.wait_for()
     with world.service.open_book("default") as book:
         assert len(book) == 3
@@ -299,7 +299,7 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     page = new_page()
     log_in(page, world)
     page.goto(f"{world.url}/runs")
-    page.get_by_role("link", name=batch).click()
+    follow(page.get_by_role("link", name=batch))
     page.evaluate("() => { window.same = true; }")
     changes: list[dict[str, object]] = [
         {"learned": 2, "model_calls": 5},
@@ -323,7 +323,7 @@ def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
     log_in(page, world)
     page.goto(f"{world.url}/runs/{batch}")
     assert "the model is down" in page.locator("main").inner_text()
-    page.get_by_role("button", name="Try again").click()
+    follow(page.get_by_role("button", name="Try again"))
     page.wait_for_url("**/runs")
     [row] = world.rows(tables.feedback)
     assert row.state == "batched"
@@ -339,28 +339,28 @@ def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new
     page.get_by_label("Name").fill("Telephone")
     page.get_by_label("Rate (such as 60/minute)").fill("lots")
     page.get_by_label("infer").check()
-    page.get_by_role("button", name="Add the key").click()
+    follow(page.get_by_role("button", name="Add the key"))
     assert "the rate must be a number and a time" in page.locator("main").inner_text()
     page.go_back()
     page.reload()
     page.get_by_label("Name").fill("Telephone")
     page.get_by_label("infer").check()
-    page.get_by_role("button", name="Add the key").click()
+    follow(page.get_by_role("button", name="Add the key"))
     secret = page.locator("#secret").inner_text()
     assert re.fullmatch(r"ace_[\w-]{43}", secret)
     page.goto(f"{world.url}/keys")
     assert secret not in page.content()
-    page.get_by_role("row", name="Telephone").get_by_role("link", name="Revoke").click()
-    page.get_by_role("button", name="Revoke the key").click()
+    follow(page.get_by_role("row", name="Telephone").get_by_role("link", name="Revoke"))
+    follow(page.get_by_role("button", name="Revoke the key"))
     assert page.get_by_role("row", name="Telephone").locator(".badge").inner_text() == "revoked"
     page.goto(f"{world.url}/experiments")
     page.get_by_label("First release").select_option(releases[0])
     page.get_by_label("Second release").select_option(releases[1])
     page.get_by_label("Share of the second (%)").fill("20")
-    page.get_by_role("button", name="Start").click()
+    follow(page.get_by_role("button", name="Start"))
     assert page.locator("tbody td[data-label=share]").all_inner_texts() == ["80 %", "20 %"]
     page.get_by_label("Publish").select_option("1")
-    page.get_by_role("button", name="Stop the experiment").click()
+    follow(page.get_by_role("button", name="Stop the experiment"))
     page.get_by_text("winner").wait_for()
     assert {row.id: row.state for row in world.rows(tables.release)} == {
         releases[0]: "retired",
@@ -371,16 +371,16 @@ def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new
 def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPage) -> None:
     page = new_page()
     log_in(page, world)
-    page.get_by_role("link", name="Audit").click()
-    page.get_by_role("link", name="Check the chain").click()
+    follow(page.get_by_role("link", name="Audit"))
+    follow(page.get_by_role("link", name="Check the chain"))
     assert "are right" in page.locator(".notice").inner_text()
     page.get_by_label("What").select_option("login")
-    page.get_by_role("button", name="Apply").click()
+    follow(page.get_by_role("button", name="Apply"))
     assert "what=login" in page.url
     assert page.locator("tbody tr").count() == 1
     with world.service.database.writing() as connection:
         connection.execute(sa.update(tables.audit).where(tables.audit.c.number == 1).values(who="nobody"))
-    page.get_by_role("link", name="Check the chain").click()
+    follow(page.get_by_role("link", name="Check the chain"))
     assert page.get_by_role("alert").inner_text() == "The log was manipulated: row 1 was changed."
 
 

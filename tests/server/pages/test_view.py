@@ -87,6 +87,7 @@ def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: Vie
     assert "Round at the end." in httpx.get(f"{url}/books/team").text
 
 
+@pytest.mark.thorough
 def test_a_book_in_postgres_is_shown_without_its_password(view: View) -> None:
     with PostgresServer() as server:
         location = f"{server.address}?book=support"
