@@ -23,7 +23,7 @@ COOKIE: Final = "ace_session"
 LIFETIME: Final = 12 * 3600
 """How long a login is valid, in seconds."""
 TOKEN_VISITOR: Final = "command"
-"""Who has logged in with the token that `ace server run` printed: whoever may run commands on the server."""
+"""Who has logged in with the token that `ace server run` printed: the person who may run commands on the server."""
 
 
 @dataclass(frozen=True, slots=True)
