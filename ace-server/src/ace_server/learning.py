@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ace import Skillbook
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, SampleResult
-    from ace.protocols import observers
     from ace_server.batches import BookRules
     from ace_server.service import Service
 
@@ -318,7 +317,7 @@ class _Spent:
         self._cost = 0.0
         self._written = time.monotonic()
 
-    def observe(self, event: observers.Event) -> None:
+    def observe(self, event: object) -> None:
         """Count a model call of the batch."""
         if isinstance(event, ModelCalled) and event.run_id == self._batch and not event.recorded:
             with self._lock:
