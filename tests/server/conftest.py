@@ -16,7 +16,8 @@ from tests.support.postgres_server import PostgresServer
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of a Postgres database."""
+    """The address of a Postgres database. The books of a service on Postgres are there too, in ace-postgres."""
+    pytest.importorskip("ace_postgres")
     given = os.environ.get("ACE_POSTGRES_URL")
     if given:
         yield given
