@@ -15,10 +15,13 @@ from __future__ import annotations
 import random
 import re
 import string
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
+
+from benchmarks.options import parser_of
 
 SEED: Final = 28
 TEXTS_OF_A_KIND: Final = 100
@@ -371,9 +374,15 @@ def missed(texts: Sequence[Text], find: Find) -> list[tuple[str, str]]:
     return result
 
 
-if __name__ == "__main__":
+def main() -> int:
+    parser_of("personal_data", __doc__).parse_args()
     from ace.redaction import Redactor
 
     for each in missed(generated(), Redactor(thorough=True).find):
         print(*each, sep="\t")
     print(f"\n{tables(generated(), Redactor(thorough=True).find)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

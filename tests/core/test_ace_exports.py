@@ -84,10 +84,19 @@ def test_every_package_is_reached_through_ace(name: str) -> None:
 REPOSITORY = Path(__file__).parents[2]
 IMPORT = re.compile(r"^[ >]*from (ace(?:\.[a-z_.]+)?) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 MEASURING = ("ace.cases", "ace.evaluation", "ace.proofs", "ace.protocols.observers")
-SPECIAL = ("ace.otlp", "ace.plugins", "ace.rr", "ace.testing", "ace.trace_log", "ace.providers.local", *MEASURING)
+SPECIAL = (
+    "ace.insights",
+    "ace.otlp",
+    "ace.plugins",
+    "ace.rr",
+    "ace.testing",
+    "ace.trace_log",
+    "ace.providers.local",
+    *MEASURING,
+)
 """Packages for people who extend, measure or watch, or read one format: their names stay in them, but for the few that
 `ace` lists."""
-IN_THEIR_PACKAGE = {"has_run", "unfinished_runs", "skill_use", "json", "max_chars", "not_empty"}
+IN_THEIR_PACKAGE = {"artifacts_in", "has_run", "unfinished_runs", "skill_use", "json", "max_chars", "not_empty"}
 
 
 def shown_imports() -> Iterator[tuple[str, str]]:

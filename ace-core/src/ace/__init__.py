@@ -339,6 +339,7 @@ _PACKAGES = frozenset(
         "cli",
         "context",
         "deduplication",
+        "detached",
         "environments",
         "evaluation",
         "gc_pause",

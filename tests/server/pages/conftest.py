@@ -78,7 +78,8 @@ def _end(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, out
 
 
-@pytest.fixture(scope="session")
+# Of a module: while it is open, its event loop runs on the main thread, where other tests start workers.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The Chromium of this machine."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

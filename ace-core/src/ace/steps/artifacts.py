@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.arguments import checked_class, file_path, one_of
+from ace.arguments import checked_arguments, checked_class, file_path, one_of
 from ace.atomic_file import PRIVATE, make_folder
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
@@ -57,6 +57,7 @@ class Artifact(NamedTuple):
     """The folder: `playbook.md`, `decision.json`, `insights.json` and `trace.json`."""
 
 
+@checked_arguments()
 def artifacts_in(directory: str | Path) -> list[Artifact]:
     """Return the complete folders in a directory, the oldest first.
 
@@ -75,6 +76,7 @@ def artifacts_in(directory: str | Path) -> list[Artifact]:
     return [Artifact(int(match["version"]), Path(directory) / name) for match, name in found]
 
 
+@checked_arguments()
 def unfinished_artifacts(directory: str | Path, skillbook: Skillbook) -> list[int]:
     """Return the accepted versions whose folders are not complete, because the process was killed.
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from ace.arguments import checked_arguments
+
 __all__ = ["checked_sections", "listed_section"]
 
 _RULES: Final = (
@@ -45,6 +47,7 @@ def checked_sections(sections: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
+@checked_arguments()
 def listed_section(section: str, content: str, sections: Sequence[str]) -> str:
     """Return the section of a list to which a skill belongs.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
+from ace.arguments import checked_arguments
 from ace.evaluation.validation_schedule import ValidationPoint
 
 __all__ = ["learning_curve_svg", "step_chart_svg"]
@@ -27,6 +28,7 @@ Place = tuple[float, float]
 _Scale = Callable[[float], float]
 
 
+@checked_arguments()
 def learning_curve_svg(points: Sequence[ValidationPoint], *, width: int = WIDTH, height: int = HEIGHT) -> str:
     """Return the learning curve of a training as an SVG element: accuracy with its interval, and the number of skills.
 
@@ -58,6 +60,7 @@ def learning_curve_svg(points: Sequence[ValidationPoint], *, width: int = WIDTH,
     return "\n".join(part for part in parts if part)
 
 
+@checked_arguments()
 def step_chart_svg(
     series: Mapping[str, Sequence[Place]],
     *,
