@@ -22,6 +22,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -62,6 +64,8 @@ _CLEANING_SECONDS: Final = 3600.0
 _DAY: Final = 86_400.0
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 _MOST_DELETED: Final = 1_000
+_SQLITE_NEEDED: Final = (3, 42) if sys.version_info >= (3, 12) else (3, 35)
+"""The oldest SQLite that DBOS works with: on newer versions of Python, it has SQLite compute milliseconds."""
 _LONGEST_STOP: Final = 600.0
 """How long a stopping worker waits for its samples, in seconds: longer than any model call."""
 
@@ -114,11 +118,13 @@ class Worker:
         """Start it.
 
         Raises:
+            UsageError: The SQLite of this Python is too old.
             WorkerRunningError: Another process works on the same SQLite database.
             DatabaseUnavailableError: The database cannot be read or written.
         """
         with ExitStack() as opening:
             if self._service.database.is_sqlite:
+                _check_sqlite()
                 path = self._service.settings.data / _LOCK
                 if not opening.enter_context(passing_lock(path)):
                     raise WorkerRunningError(
@@ -273,6 +279,15 @@ class Worker:
         except DatabaseUnavailableError as error:
             logger.warning("Batch %s waits: %s", batch, error)
             return "waits"
+
+
+def _check_sqlite() -> None:
+    if sqlite3.sqlite_version_info < _SQLITE_NEEDED:
+        raise UsageError(
+            f"learning needs SQLite {'.'.join(map(str, _SQLITE_NEEDED))} or newer, and this Python has "
+            f"{sqlite3.sqlite_version}; use Python 3.11, a Python with a newer SQLite, or a Postgres database "
+            "(--database postgresql://...)"
+        )
 
 
 def _launched(service: Service, worker: str, run: Callable[[str], None]) -> Callable[[str, str, int], None]:

@@ -112,6 +112,7 @@ def test_a_missing_folder_and_one_outside_the_project_are_refused(tmp_path: Path
 def test_the_recursive_reflector_does_not_take_the_template_of_the_other_one(
     tmp_path: Path, here: Run, server: ScriptedServer, model: list[str], club: Path
 ) -> None:
+    pytest.importorskip("pydantic_monty")
     (tmp_path / "in.jsonl").write_text('{"question": "a", "answer": "b"}\n', encoding="utf-8")
     done = here("learn", "in.jsonl", *model, "--yes", "--prompts", str(club), "--reflector", "recursive")
     assert (done.code, server.requests) == (2, [])
