@@ -65,7 +65,7 @@ _DAY: Final = 86_400.0
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 _MOST_DELETED: Final = 1_000
 _SQLITE_NEEDED: Final = (3, 42) if sys.version_info >= (3, 12) else (3, 35)
-"""The oldest SQLite that DBOS works with: on newer versions of Python, it has SQLite compute milliseconds."""
+"""On newer versions of Python, DBOS has SQLite compute milliseconds, which it can from 3.42 on. 3.35 was not tested."""
 _LONGEST_STOP: Final = 600.0
 """How long a stopping worker waits for its samples, in seconds: longer than any model call."""
 
