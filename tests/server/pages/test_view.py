@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -25,6 +26,10 @@ def test_a_store_is_shown_and_not_changed(learned: Path, view: View, tmp_path: P
     url = view(book)
     for path in ("/", "/books/skills", "/books/skills/versions", "/books/skills/compare", "/books/skills/runs"):
         assert httpx.get(url + path).status_code == 200, path
+    with Skillbook.open(book) as opened:
+        newest = [entry for entry in opened.history() if entry.events][-8:]
+    shown = re.findall(r"<strong><a href=\"/books/skills/versions/(\d+)", httpx.get(url).text)
+    assert shown == [str(entry.version) for entry in reversed(newest)]
     assert "Bills above 800 euros are paid by Okafor." in httpx.get(f"{url}/books/skills").text
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
+from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -33,6 +34,7 @@ __all__ = [
     "book_tabs",
     "error_page",
     "overview_of",
+    "preparing",
     "without_vectors",
 ]
 
@@ -102,7 +104,8 @@ class BookPages:
         for reader in self._listed():
             with reader.reading() as book:
                 overviews.append(overview_of(book))
-        return self._page(request, "home.html", books=overviews, book=None)
+        page = self._page(request, "home.html", books=overviews, book=None)
+        return preparing(page, [each.book.reader for each in overviews])
 
     def skills(self, request: Request) -> Response:
         """Show the table of skills."""
@@ -111,7 +114,7 @@ class BookPages:
             version = _version(book, query.version)
             found = query.select(version)
             first = (query.page - 1) * PAGE_SIZE
-            return self._page(
+            page = self._page(
                 request,
                 "skills.html",
                 book=book,
@@ -125,6 +128,7 @@ class BookPages:
                 proofs=PROOFS,
                 sorts=SORTS,
             )
+            return preparing(page, [book.reader])
 
     def export(self, request: Request) -> Response:
         """Return the skills of a query as a file."""
@@ -278,6 +282,19 @@ class BookPages:
         return response(template, {"site": self._site(request), **values})
 
 
+def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
+    """Return a page that needs no history. After it has been sent, the history is read for the page that comes next.
+
+    Args:
+        answer: The page.
+        readers: The books that it shows.
+    """
+    waiting = [reader for reader in readers if not reader.is_ready]
+    if waiting:
+        answer.background = BackgroundTasks([BackgroundTask(reader.prepare) for reader in waiting])
+    return answer
+
+
 class BookOverview(NamedTuple):
     """What the first page shows of a book."""
 
@@ -348,13 +365,6 @@ def overview_of(book: OpenedBook) -> BookOverview:
         book: The book.
     """
     active = book.newest.active
-    entries = [] if book.timeline is None else book.timeline.entries
-    recent = []
-    for entry in reversed(entries):
-        if entry.events:
-            recent.append(entry)
-        if len(recent) == _SHOWN_CHANGES:
-            break
     judged = sorted((skill for skill in active if skill.helpful), key=lambda skill: -skill.helpful)
     doubted = [
         skill
@@ -366,7 +376,7 @@ def overview_of(book: OpenedBook) -> BookOverview:
     return BookOverview(
         book,
         verdicts,
-        recent,
+        book.recent_changes(_SHOWN_CHANGES),
         judged[:_SHOWN_SKILLS],
         sorted(doubted, key=lambda skill: skill.helpful - skill.harmful)[:_SHOWN_SKILLS],
         len(book.runs()),
@@ -377,10 +387,9 @@ def overview_of(book: OpenedBook) -> BookOverview:
 
 
 def _growth_chart(book: OpenedBook) -> Markup | None:
-    sizes = [] if book.timeline is None else book.timeline.sizes
-    if not sizes:
+    if not book.sizes:
         return None
-    points = [(0.0, 0.0), *((float(size.version), float(size.active)) for size in sizes)]
+    points = [(0.0, 0.0), *((float(size.version), float(size.active)) for size in book.sizes)]
     return step_chart(
         {"skills": points}, label="Number of active skills by version", x_title="version", y_title="active skills"
     )

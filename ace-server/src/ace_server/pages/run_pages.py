@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ace_server import tables
 from ace_server.batches import BatchNotFailedError, retry_batch
-from ace_server.pages.book_pages import BookOverview, overview_of
+from ace_server.pages.book_pages import BookOverview, overview_of, preparing
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class RunPages:
     def home(self, request: Request, visitor: Visitor) -> Response:
         """Show each book at a glance."""
         facts = [found for name in self._site.books(visitor) if (found := self._facts(name)) is not None]
-        return self._site.page(request, visitor, "service_home.html", facts=facts)
+        page = self._site.page(request, visitor, "service_home.html", facts=facts)
+        return preparing(page, [each.overview.book.reader for each in facts])
 
     def runs(self, request: Request, visitor: Visitor) -> Response:
         """List the batches of feedback, newest first."""
