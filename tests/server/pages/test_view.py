@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import socket
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -20,10 +21,10 @@ from tests.support.command_line import ace
 from tests.support.postgres_server import PostgresServer
 
 
-def test_a_store_is_shown_and_not_changed(learned: Path, view: View, tmp_path: Path) -> None:
+def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp_path: Path) -> None:
     book = Path(shutil.copytree(learned.parent, tmp_path / "copy")) / learned.name
     before = hashlib.sha256(book.read_bytes()).hexdigest()
-    url = view(book)
+    url = view_command(book)
     for path in ("/", "/books/skills", "/books/skills/versions", "/books/skills/compare", "/books/skills/runs"):
         assert httpx.get(url + path).status_code == 200, path
     with Skillbook.open(book) as opened:
@@ -34,7 +35,7 @@ def test_a_store_is_shown_and_not_changed(learned: Path, view: View, tmp_path: P
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 
 
-def test_every_link_of_every_page_leads_to_a_page(learned: Path, view: View) -> None:
+def test_every_kind_of_link_leads_to_a_page(learned: Path, view: View) -> None:
     from html.parser import HTMLParser
 
     class Links(HTMLParser):
@@ -47,12 +48,15 @@ def test_every_link_of_every_page_leads_to_a_page(learned: Path, view: View) -> 
 
     url = view(learned)
     seen: dict[str, int] = {}
+    kinds_seen: Counter[str] = Counter()  # links that differ only in numbers lead to the same kind of page
     waiting = ["/"]
     with httpx.Client(base_url=url) as client:
         while waiting:
             path = waiting.pop()
-            if path in seen:
+            kind = re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", path)
+            if path in seen or kinds_seen[kind] >= 3:
                 continue
+            kinds_seen[kind] += 1
             answer = client.get(path)
             seen[path] = answer.status_code
             if answer.headers["content-type"].startswith("text/html"):
@@ -93,13 +97,13 @@ def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: Vie
 
 
 @pytest.mark.thorough
-def test_a_book_in_postgres_is_shown_without_its_password(view: View) -> None:
+def test_a_book_in_postgres_is_shown_without_its_password(view_command: View) -> None:
     with PostgresServer() as server:
         location = f"{server.address}?book=support"
         with Skillbook.open(location) as book:
             skill = book.add_skill("maths", "Check the units.")
             book.tag_skill(skill.id, "helpful")
-        url = view(location)
+        url = view_command(location)
         shown = httpx.get(f"{url}/books/skills/skills/{skill.id}").text + httpx.get(url).text
         assert "Check the units." in shown
         assert "/books/skills/versions/2" in shown

@@ -30,9 +30,11 @@ __all__ = [
     "BookPages",
     "NotFoundError",
     "Presence",
+    "Refusal",
     "TaughtTrace",
     "book_tabs",
     "error_page",
+    "gate_refusals",
     "overview_of",
     "preparing",
     "without_vectors",
@@ -41,6 +43,8 @@ __all__ = [
 _VERSIONS_A_PAGE: Final = 100
 _SHOWN_CHANGES: Final = 8
 """How many of the newest changes the overview lists."""
+_GATE: Final = "gate: "
+"""How the reason begins with which the history records what a gate has refused."""
 _SHOWN_SKILLS: Final = 5
 """How many skills each list of the overview has."""
 
@@ -260,7 +264,8 @@ class BookPages:
                 raise NotFoundError(f"the skillbook knows no run {run_id!r}")
             changes = _changes_of_run(book, run)
             curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
-            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve)
+            refusals = gate_refusals(book, run_id)
+            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve, refusals=refusals)
 
     def trace(self, request: Request) -> Response:
         """Show what is known about one trace."""
@@ -293,6 +298,16 @@ def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
     if waiting:
         answer.background = BackgroundTasks([BackgroundTask(reader.prepare) for reader in waiting])
     return answer
+
+
+class Refusal(NamedTuple):
+    """What a gate has refused of one sample."""
+
+    entry: HistoryEntry
+    """The version that records it."""
+    operations: int
+    """How many operations were refused."""
+    reason: str
 
 
 class BookOverview(NamedTuple):
@@ -384,6 +399,23 @@ def overview_of(book: OpenedBook) -> BookOverview:
         learning_curve(training.points) if training else None,
         _growth_chart(book),
     )
+
+
+def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
+    """Return what the gates have refused in a run, as the history records it, oldest first.
+
+    Args:
+        book: The book.
+        run_id: The name of the run.
+    """
+    found = []
+    for entry in () if book.timeline is None else book.timeline.entries:
+        if entry.key is not None and entry.key.run == run_id:
+            reasons = [str(note.get("reason", "")) for note in entry.skipped]
+            refused = [reason.removeprefix(_GATE) for reason in reasons if reason.startswith(_GATE)]
+            if refused:
+                found.append(Refusal(entry, len(refused), refused[0]))
+    return found
 
 
 def _growth_chart(book: OpenedBook) -> Markup | None:

@@ -12,7 +12,8 @@ from starlette.responses import RedirectResponse, Response
 
 from ace_server import tables
 from ace_server.batches import BatchNotFailedError, retry_batch
-from ace_server.pages.book_pages import BookOverview, overview_of, preparing
+from ace_server.learning import steps_from_json
+from ace_server.pages.book_pages import BookOverview, Refusal, gate_refusals, overview_of, preparing
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
 if TYPE_CHECKING:
@@ -86,7 +87,18 @@ class RunPages:
     def run(self, request: Request, visitor: Visitor) -> Response:
         """Show one batch, with the samples that the skillbook has recorded of it."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
-        return self._site.page(request, visitor, "service_run.html", row=row, run=self._recorded(row))
+        run, refusals = self._recorded(row)
+        return self._site.page(
+            request,
+            visitor,
+            "service_run.html",
+            row=row,
+            run=run,
+            refusals=refusals,
+            problems=self._problems(row),
+            steps=steps_from_json(row.steps),
+            release=self._release(row),
+        )
 
     def retry(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
         """Let the feedback of a failed batch be learned from again."""
@@ -99,12 +111,24 @@ class RunPages:
             raise RefusedError(409, f"{error}.") from None
         return RedirectResponse("/runs", 303)
 
-    def _recorded(self, row: Row) -> RunSummary | None:
+    def _recorded(self, row: Row) -> tuple[RunSummary | None, Sequence[Refusal]]:
         reader = self._site.reader(row.book)
         if reader is None:
-            return None
+            return None, ()
         with reader.reading() as opened:
-            return next((run for run in opened.runs() if run.run_id == row.id), None)
+            run = next((run for run in opened.runs() if run.run_id == row.id), None)
+            return run, () if run is None else gate_refusals(opened, row.id)
+
+    def _problems(self, row: Row) -> list[tuple[str, str]]:
+        """Return the feedback of a batch that has failed, each with the reason."""
+        feedback = tables.feedback
+        query = sa.select(feedback.c.id, feedback.c.problem).where(feedback.c.batch == row.id)
+        rows = self._site.rows(query.where(feedback.c.problem.is_not(None)).order_by(feedback.c.id))
+        return [(each.id, each.problem) for each in rows]
+
+    def _release(self, row: Row) -> Row | None:
+        release = tables.release
+        return next(iter(self._site.rows(sa.select(release).where(release.c.id == row.release))), None)
 
     def _facts(self, name: str) -> BookFacts | None:
         reader = self._site.reader(name)
