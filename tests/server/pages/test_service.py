@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -397,6 +399,35 @@ def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPag
         connection.execute(sa.update(tables.audit).where(tables.audit.c.number == 1).values(who="nobody"))
     follow(page.get_by_role("link", name="Check the chain"))
     assert page.get_by_role("alert").inner_text() == "The log was manipulated: row 1 was changed."
+
+
+def test_every_table_of_the_service_is_exported_to_those_who_may_see_it(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin", rate="5/minute"))
+    releases = [world.release(11, publish=True, score=0.6), world.release(30)]
+    world.add(tables.batch, book="default", state="failed", samples=4, failed=4, problem="=the model is down")
+    arms = [Arm(release, 50) for release in releases]
+    world.add(tables.experiment, book="default", by="key_1", arms=arms_to_json(arms), state="running")
+
+    def rows(path: str) -> list[dict[str, str]]:
+        answer = admin.get(path)
+        assert answer.headers["content-disposition"].endswith('.csv"')
+        return list(csv.DictReader(io.StringIO(answer.text)))
+
+    found = rows("/releases?format=csv")
+    assert [(row["release"], row["state"], row["score"]) for row in found] == [
+        (releases[1], "candidate", ""),
+        (releases[0], "published", "0.6"),
+    ]
+    [run] = rows("/runs?format=csv")
+    assert (run["state"], run["failed"], run["problem"]) == ("failed", "4", "'=the model is down")
+    assert [row["release"] for row in rows("/experiments?format=csv")] == releases
+    [key] = rows("/keys?format=csv")
+    assert (key["name"], key["scopes"], key["rate"], "hash" in key) == ("Ada", "admin", "5/minute", False)
+    audited = rows("/audit?format=csv&what=login")
+    assert [(row["what"], row["who"]) for row in audited] == [("login", key["id"])]
+    assert admin.get("/keys?format=json").json()[0]["name"] == "Ada"
+    reader = logged_in(world, world.key("Maren", "read"))
+    assert [reader.get(f"{path}?format=csv").status_code for path in ("/keys", "/audit", "/runs")] == [403, 403, 200]
 
 
 # What holds for every page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -15,8 +15,9 @@ from starlette.staticfiles import StaticFiles
 from ace.integrations import change_counts
 from ace.runners import RunSummary
 from ace.skill import InsightSource, Proof, Skill, SkillCase
-from ace.skillbook import HistoryEntry, SkillChange, compared_skills
+from ace.skillbook import HistoryEntry, SkillbookDiff, SkillChange, compared_skills
 from ace_server.pages.book_reader import BookReader, BookVersion, OpenedBook, Training
+from ace_server.pages.exporting import FORMATS, file_response, table_response, wants_file
 from ace_server.pages.rendering import STATIC, address, learning_curve, response, step_chart
 from ace_server.pages.skill_table import PAGE_SIZE, PROOFS, SORTS, STATUSES, SkillQuery, to_csv, to_json
 
@@ -37,6 +38,7 @@ __all__ = [
     "gate_refusals",
     "overview_of",
     "preparing",
+    "samples_response",
     "without_vectors",
 ]
 
@@ -140,16 +142,10 @@ class BookPages:
         format = request.path_params["format"]
         with self._opened(request) as book:
             skills = query.select(_version(book, query.version))
-            name = f"{book.name}-skills.{format}"
-        if format not in ("csv", "json"):
+            name = f"{book.name}-skills"
+        if format not in FORMATS:
             raise NotFoundError(f"skills cannot be exported as {format!r}; the formats are csv and json")
-        text, kind = (to_csv(skills), "text/csv") if format == "csv" else (to_json(skills), "application/json")
-        ascii_name = name.encode("ascii", "replace").decode("ascii").replace('"', "_").replace("?", "_")
-        return Response(
-            text.encode("utf-8", "backslashreplace"),
-            media_type=kind,
-            headers={"Content-Disposition": f'attachment; filename="{ascii_name}"'},
-        )
+        return file_response(name, format, to_csv(skills) if format == "csv" else to_json(skills))
 
     def skill(self, request: Request) -> Response:
         """Show one skill, with its traces, proof and history."""
@@ -195,6 +191,8 @@ class BookPages:
                 and (before is None or entry.version < before)
                 and all(word in _entry_text(entry) for word in words)
             ]
+            if wants_file(request):
+                return table_response(request, f"{book.name}-versions", _VERSION_COLUMNS, map(_version_cells, found))
             shown = found[:_VERSIONS_A_PAGE]
             return self._page(
                 request,
@@ -239,6 +237,10 @@ class BookPages:
             versions = [book.at(number) for number in (first, second)]
             missing = next((str(n) for n, v in zip((first, second), versions, strict=True) if v is None), "")
             before, after = (version.skills if version else [] for version in versions)
+            difference = compared_skills(without_vectors(before), without_vectors(after))
+            if wants_file(request):
+                name = f"{book.name}-{first}-{second}"
+                return table_response(request, name, _DIFFERENCE_COLUMNS, _difference_cells(difference))
             return self._page(
                 request,
                 "compare.html",
@@ -247,13 +249,16 @@ class BookPages:
                 second=second,
                 missing=missing,
                 most=PAGE_SIZE,
-                difference=compared_skills(without_vectors(before), without_vectors(after)),
+                difference=difference,
             )
 
     def runs(self, request: Request) -> Response:
         """List the runs that the store knows."""
         with self._opened(request) as book:
-            return self._page(request, "runs.html", book=book, runs=book.runs())
+            runs = book.runs()
+            if wants_file(request):
+                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, map(_run_cells, runs))
+            return self._page(request, "runs.html", book=book, runs=runs)
 
     def run(self, request: Request) -> Response:
         """Show one run with its samples."""
@@ -262,6 +267,8 @@ class BookPages:
             run = next((each for each in book.runs() if each.run_id == run_id), None)
             if run is None:
                 raise NotFoundError(f"the skillbook knows no run {run_id!r}")
+            if wants_file(request):
+                return samples_response(request, run)
             changes = _changes_of_run(book, run)
             curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
             refusals = gate_refusals(book, run_id)
@@ -416,6 +423,42 @@ def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
             if refused:
                 found.append(Refusal(entry, len(refused), refused[0]))
     return found
+
+
+_VERSION_COLUMNS: Final = ("version", "at", "author", "run", "epoch", "sample", "changes", "skipped")
+_DIFFERENCE_COLUMNS: Final = ("change", "id", "section", "before", "after")
+_RUN_COLUMNS: Final = ("run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started")
+_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at")
+
+
+def _version_cells(entry: HistoryEntry) -> Sequence[str | int | None]:
+    key = (None, None, None) if entry.key is None else (entry.key.run, entry.key.epoch, entry.key.sample)
+    return (entry.version, entry.at, entry.author, *key, change_counts(entry.events), len(entry.skipped))
+
+
+def _difference_cells(difference: SkillbookDiff) -> Iterator[Sequence[str | None]]:
+    for skill in difference.added:
+        yield "added", skill.id, skill.section, None, skill.content
+    for before, after in difference.changed:
+        yield "changed", after.id, after.section, before.content, after.content
+    for skill in difference.removed:
+        yield "removed", skill.id, skill.section, skill.content, None
+
+
+def _run_cells(run: RunSummary) -> Sequence[str | int | None]:
+    counts = (run.count("learned"), run.count("done"), run.count("failed", "given up"))
+    return (run.run_id, run.state, run.runner, *counts, run.total, run.epochs, run.started)
+
+
+def samples_response(request: Request, run: RunSummary) -> Response:
+    """Return the samples of a run as a file.
+
+    Args:
+        request: The request, which asks for one.
+        run: The run.
+    """
+    rows = [(each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at) for each in run.samples]
+    return table_response(request, f"run-{run.run_id}", _SAMPLE_COLUMNS, rows)
 
 
 def _growth_chart(book: OpenedBook) -> Markup | None:

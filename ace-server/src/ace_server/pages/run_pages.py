@@ -13,7 +13,15 @@ from starlette.responses import RedirectResponse, Response
 from ace_server import tables
 from ace_server.batches import BatchNotFailedError, retry_batch
 from ace_server.learning import steps_from_json
-from ace_server.pages.book_pages import BookOverview, Refusal, gate_refusals, overview_of, preparing
+from ace_server.pages.book_pages import (
+    BookOverview,
+    Refusal,
+    gate_refusals,
+    overview_of,
+    preparing,
+    samples_response,
+)
+from ace_server.pages.exporting import iso_time, table_response, wants_file
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
 if TYPE_CHECKING:
@@ -29,6 +37,16 @@ _BATCH: Final = tables.batch
 _MOST: Final = 200
 
 Row = sa.Row[Any]
+_COLUMNS: Final = (
+    "run", "book", "state", "samples", "learned", "failed", "accepted", "refused", "model_calls", "tokens", "cost_usd",
+    "attempts", "queued", "started", "ended", "release", "problem",
+)  # fmt: skip
+
+
+def _cells(row: Row) -> Sequence[str | int | float | None]:
+    counts = (row.samples, row.learned, row.failed, row.accepted, row.refused, row.model_calls, row.tokens, row.cost)
+    times = (iso_time(row.at), iso_time(row.started_at), iso_time(row.ended_at))
+    return (row.id, row.book, row.state, *counts, row.attempts, *times, row.release, row.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +98,9 @@ class RunPages:
     def runs(self, request: Request, visitor: Visitor) -> Response:
         """List the batches of feedback, newest first."""
         query = sa.select(_BATCH).order_by(_BATCH.c.id.desc()).limit(_MOST)
+        if wants_file(request):
+            rows = [row for row in self._site.rows(query.limit(None)) if visitor.is_for(row.book)]
+            return table_response(request, "runs", _COLUMNS, map(_cells, rows))
         rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
         is_busy = any(row.state in ("queued", "running") for row in rows)
         return self._site.page(request, visitor, "service_runs.html", rows=rows, is_busy=is_busy)
@@ -88,6 +109,8 @@ class RunPages:
         """Show one batch, with the samples that the skillbook has recorded of it."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
         run, refusals = self._recorded(row)
+        if run is not None and wants_file(request):
+            return samples_response(request, run)
         return self._site.page(
             request,
             visitor,
