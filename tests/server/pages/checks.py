@@ -19,7 +19,12 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 _LOW_CONTRAST = """
 () => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const known = new Map();
   const rgba = colour => {
+    if (!known.has(colour)) known.set(colour, read(colour));
+    return known.get(colour);
+  };
+  const read = colour => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
   };

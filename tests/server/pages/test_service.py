@@ -420,6 +420,7 @@ def test_every_table_of_the_service_is_exported_to_those_who_may_see_it(world: W
     ]
     [run] = rows("/runs?format=csv")
     assert (run["state"], run["failed"], run["problem"]) == ("failed", "4", "'=the model is down")
+    assert (rows("/runs?format=csv&state=failed"), rows("/runs?format=csv&state=learned")) == ([run], [])
     assert [row["release"] for row in rows("/experiments?format=csv")] == releases
     [key] = rows("/keys?format=csv")
     assert (key["name"], key["scopes"], key["rate"], "hash" in key) == ("Ada", "admin", "5/minute", False)

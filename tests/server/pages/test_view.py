@@ -207,6 +207,9 @@ def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
     assert (edited["change"], edited["after"]) == ("changed", "Bills above 800 euros are paid by Okafor.")
     runs = rows("/books/skills/runs?")
     assert [row["state"] for row in runs] == ["finished", "failures", "finished"]
+    assert rows("/books/skills/runs?state=failures&") == [runs[1]]
+    assert rows("/books/skills/runs?q=monday.jsonl%232&") == [runs[2]]
+    assert "No run fits" in client.get("/books/skills/runs?q=nothing").text
     samples = rows(f"/books/skills/run?id={runs[1]['run']}&")
     assert [row["outcome"] for row in samples].count("failed") == 1
 

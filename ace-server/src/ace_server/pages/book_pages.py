@@ -253,12 +253,20 @@ class BookPages:
             )
 
     def runs(self, request: Request) -> Response:
-        """List the runs that the store knows."""
+        """List the runs that the store knows, newest first, or those that fit."""
         with self._opened(request) as book:
             runs = book.runs()
+            q, state = request.query_params.get("q", ""), request.query_params.get("state", "")
+            words = q.casefold().split()
+            found = [
+                run
+                for run in runs
+                if (not state or run.state == state) and all(word in _run_text(run) for word in words)
+            ]
             if wants_file(request):
-                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, map(_run_cells, runs))
-            return self._page(request, "runs.html", book=book, runs=runs)
+                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, map(_run_cells, found))
+            states = sorted({run.state for run in runs})
+            return self._page(request, "runs.html", book=book, runs=found, q=q, state=state, states=states)
 
     def run(self, request: Request) -> Response:
         """Show one run with its samples."""
@@ -443,6 +451,10 @@ def _difference_cells(difference: SkillbookDiff) -> Iterator[Sequence[str | None
         yield "changed", after.id, after.section, before.content, after.content
     for skill in difference.removed:
         yield "removed", skill.id, skill.section, skill.content, None
+
+
+def _run_text(run: RunSummary) -> str:
+    return " ".join([run.run_id, run.runner, *(sample.key.sample for sample in run.samples)]).casefold()
 
 
 def _run_cells(run: RunSummary) -> Sequence[str | int | None]:

@@ -35,6 +35,7 @@ __all__ = ["BookFacts", "RunPages"]
 
 _BATCH: Final = tables.batch
 _MOST: Final = 200
+_STATES: Final = ("queued", "running", "learned", "failed")
 
 Row = sa.Row[Any]
 _COLUMNS: Final = (
@@ -97,13 +98,27 @@ class RunPages:
 
     def runs(self, request: Request, visitor: Visitor) -> Response:
         """List the batches of feedback, newest first."""
-        query = sa.select(_BATCH).order_by(_BATCH.c.id.desc()).limit(_MOST)
+        names = self._site.books(visitor)
+        book, state = request.query_params.get("book", ""), request.query_params.get("state", "")
+        query = sa.select(_BATCH).where(_BATCH.c.book.in_([book] if book else names))
+        if state:
+            query = query.where(_BATCH.c.state == state)
+        query = query.order_by(_BATCH.c.id.desc()).limit(_MOST)
         if wants_file(request):
-            rows = [row for row in self._site.rows(query.limit(None)) if visitor.is_for(row.book)]
-            return table_response(request, "runs", _COLUMNS, map(_cells, rows))
-        rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
+            return table_response(request, "runs", _COLUMNS, map(_cells, self._site.rows(query.limit(None))))
+        rows = self._site.rows(query)
         is_busy = any(row.state in ("queued", "running") for row in rows)
-        return self._site.page(request, visitor, "service_runs.html", rows=rows, is_busy=is_busy)
+        return self._site.page(
+            request,
+            visitor,
+            "service_runs.html",
+            rows=rows,
+            is_busy=is_busy,
+            names=names,
+            book_name=book,
+            state=state,
+            states=_STATES,
+        )
 
     def run(self, request: Request, visitor: Visitor) -> Response:
         """Show one batch, with the samples that the skillbook has recorded of it."""
