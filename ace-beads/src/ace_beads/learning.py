@@ -1,4 +1,4 @@
-"""Runs `ace learn --task ID` in a process of its own, which can be ended when it takes too long."""
+"""Runs `ace learn --task ID` in a separate process, so that it can be stopped when it takes too long."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def learn_command(task_id: str) -> list[str]:
 
 
 def learn_within(task_id: str, folder: Path, seconds: float) -> int | None:
-    """Learn from the attempts at an issue, with the output of this process.
+    """Learn from the attempts at an issue; the output goes to that of this process.
 
     Args:
         task_id: The id of the issue.
         folder: The folder in which the command is run.
-        seconds: How long it may take.
+        seconds: The time limit, in seconds.
 
     Returns:
         The exit code of the command; None if it took too long.
