@@ -148,7 +148,7 @@ def test_offline_ends_with_its_reason_in_json(here: Run, tmp_path: Path, model: 
     [
         (["--mode", "online", "--min-confidence", "1.5"], "--min-confidence must be from 0 to 1, got 1.5"),
         (["--mode", "online", "--min-confidence", "nan"], "--min-confidence must be from 0 to 1, got nan"),
-        (["--watch", "--mode", "offline"], "--mode offline needs them all"),
+        (["--watch", "--mode", "offline"], "--mode offline needs a complete one"),
         (["--watch", "--resume"], "omit --resume"),
         (["--watch", "-"], "not standard input"),
         (["--watch", "a.jsonl", "b.jsonl"], "--watch takes one trace log, got 2 paths"),

@@ -61,9 +61,8 @@ _FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
-    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
-    all cases of the sample, or `InsightStep` that too few tasks have shown what it teaches, the skill manager is not
-    asked.
+    An operation gets the case that taught it, if there is one. The skill manager is not asked if `KnownStep` found that
+    the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights pending.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when

@@ -90,7 +90,7 @@ def insights(
 
 def _print(found: Sequence[Insight], *, total: int, path: Path) -> None:
     if not total:
-        print_text("There are no insights yet; `ace learn --task ID` records what the attempts at a task have shown.")
+        print_text("No insights yet; `ace learn --task ID` records the insights from the attempts at a task.")
         return
     if not found:
         print_text(f"None of the {counted(total, 'insight')} in {path} matches.")

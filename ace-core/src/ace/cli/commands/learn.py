@@ -215,7 +215,7 @@ class Learn(LearningCommand):
 
     @property
     def is_told_by_trace(self) -> bool:
-        """Whether what becomes of each trace is printed."""
+        """Whether the decision about each trace is printed."""
         return self.choice.is_loop
 
     @property
@@ -255,7 +255,7 @@ class Learn(LearningCommand):
         return runner
 
     def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
-        """Return the limits of what is kept, and where insights and artifacts are written."""
+        """Return the limits of learning, and where insights and artifacts are written."""
         options: LearningOptions = {"max_operations": self.choice.max_operations}
         if not self.choice.has_insights:
             return options
@@ -305,7 +305,7 @@ class Learn(LearningCommand):
         place: SkillbookPlace,
         **options: Unpack[RunOptions],
     ) -> Results:
-        """Run, with validations if requested, and tell what becomes of each trace."""
+        """Run, with validations if requested, and print the decision about each trace."""
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
         if self.choice.is_loop:

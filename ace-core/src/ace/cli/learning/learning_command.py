@@ -203,7 +203,7 @@ class LearningCommand(ABC):
 
     @property
     def is_told_by_trace(self) -> bool:
-        """Whether the command prints what becomes of each input, so that no progress is shown."""
+        """Whether the command prints the result of each input, so that no progress is shown."""
         return False
 
     @property

@@ -117,7 +117,7 @@ class LoopFlags:
         self, paths: Sequence[str], settings: Settings, run: RunFlags, validation: ValidationOptions
     ) -> None:
         if self.mode == "offline":
-            raise UsageError("--watch learns from attempts as they come; --mode offline needs them all, so omit one")
+            raise UsageError("--watch follows a growing log, and --mode offline needs a complete one; omit one of them")
         if run.resume or run.give_up:
             raise UsageError("--watch always resumes where it was stopped; omit --resume and --give-up")
         if STANDARD_INPUT in paths:
