@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -223,9 +224,8 @@ def test_a_row_can_be_read_with_sqlite_alone(tmp_path: Path) -> None:
     database.migrate()
     fill(database, 2)
     database.close()
-    with sqlite3.connect(tmp_path / "server.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "server.db")) as connection:
         assert connection.execute("SELECT number, who, what FROM audit ORDER BY number").fetchall() == [
             (1, "key_1", "text.read"),
             (2, "key_1", "text.read"),
         ]
-    connection.close()

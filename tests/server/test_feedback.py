@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_full_disk_is_answered_with_503_and_leaves_no_half_row(tmp_path: Path)
         event.remove(database.engine, "connect", limit)
         database.engine.dispose()
         assert api.post("/feedback", body).status_code == 202
-    with sqlite3.connect(tmp_path / "server.db") as connection_:
+    with closing(sqlite3.connect(tmp_path / "server.db")) as connection_:
         assert connection_.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
 

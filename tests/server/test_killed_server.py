@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -87,7 +88,7 @@ def test_acknowledged_feedback_survives_a_kill_and_is_stored_once(tmp_path: Path
             for name, identifier in list(acknowledged.items())[:20]:  # sent again, they are not stored again
                 assert server.post("/v1/feedback", feedback(request, name))["feedback_id"] == identifier
             assert server.stop() == 0
-    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         stored = dict(connection.execute("SELECT idempotency_key, id FROM feedback WHERE idempotency_key IS NOT NULL"))
         rows = connection.execute("SELECT count(*) FROM feedback").fetchone()[0]

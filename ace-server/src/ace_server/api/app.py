@@ -31,6 +31,7 @@ from ace_server.keys import KeyRing
 from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import CONTENT_TYPE, Metrics
+from ace_server.proxy import BehindProxy
 from ace_server.service import Service
 from ace_server.subjects import Subjects
 
@@ -60,12 +61,13 @@ class Readiness(BaseModel):
     """Since when the database cannot be reached, in seconds since 1970."""
 
 
-def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
+def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secret: str | None = None) -> FastAPI:
     """Return the app. It starts and stops its threads with its lifespan.
 
     Args:
         service: The settings, the database, the seal and the model.
         pages: The routes of the page.
+        proxy_secret: The secret of the proxy in front, if there is one.
     """
     settings = service.settings
     state = ServerState(
@@ -99,6 +101,8 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
     app.add_api_route("/v1/{path:path}", _no_route, methods=_METHODS, include_in_schema=False)
     app.router.routes.extend(pages)
     app.add_middleware(_Recorded, state=state)
+    if settings.behind_proxy:
+        app.add_middleware(BehindProxy, secret=proxy_secret, user_header=settings.proxy_user_header)
     return app
 
 
