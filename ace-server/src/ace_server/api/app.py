@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -42,6 +43,9 @@ _logger = logging.getLogger("ace_server.requests")
 _VERSION: Final = "1.0"
 _OPENAPI: Final = "/openapi.json"
 _METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that loads a release or learns may keep the GIL while a request waits for it, as requests need it
+several times; Python's default is 5 ms."""
 _FEEDBACK_STATES: Final = ("new", "held", "batched", "learned", "failed")
 
 
@@ -84,6 +88,8 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secre
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        switch_interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
         await anyio.to_thread.run_sync(state.subjects.load)
         await anyio.to_thread.run_sync(state.inference.start)
         state.maintenance.start()
@@ -91,6 +97,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secre
             yield
         finally:
             await anyio.to_thread.run_sync(_stop, state)
+            sys.setswitchinterval(switch_interval)
 
     app = _documented(
         max_body_bytes=settings.max_body_kb * 1000,
