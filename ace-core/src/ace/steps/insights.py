@@ -57,6 +57,8 @@ class FoundInsights:
     """Those that wait for further tasks."""
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the earlier traces that show the same as a learning, by its text."""
+    trace: StandardTrace | None = None
+    """The trace that shows them."""
 
 
 class _Error(NamedTuple):
@@ -153,7 +155,7 @@ class InsightStep:
         redactor = redactor_for(self.client)
         task_id, trace_id = _names(ctx, read, redactor)
         errors = list(_errors_in(read))
-        found = FoundInsights(task_id, trace_id)
+        found = FoundInsights(task_id, trace_id, trace=read)
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
