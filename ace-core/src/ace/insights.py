@@ -104,7 +104,7 @@ class Insight:
     section: str = ""
     """The section of the skill that came of it."""
     delta: str | None = None
-    """The skill that came of it, as `[Bullet #ID] text`."""
+    """The skill that came of it, or of an earlier one that shows the same, as `[Bullet #ID] text`."""
     status: InsightStatus = "pending"
     """What became of it."""
     reason: str = ""
@@ -339,35 +339,40 @@ class InsightLog:
                     found.update(texts[text])
             return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
 
-    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> None:
+    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> list[Insight]:
         """Record insights that are new or have changed. They are in the file when this returns.
 
         Args:
             insights: The insights. The time of those without a timestamp is set.
             is_durable: Whether they also survive a failure of the system, not only of the process; that takes longer.
 
+        Returns:
+            The insights, with their timestamps.
+
         Raises:
             OSError: The log cannot be written.
         """
         given = list(insights)
         if not given:
-            return
+            return []
         with self._lock, appended_file(self.path) as file:
             self._read_new_lines(file)
-            changed = [insight for insight in map(self._with_timestamp, given) if self._is_new(insight)]
+            dated = [self._with_timestamp(insight) for insight in given]
+            changed = [insight for insight in dated if self._is_new(insight)]
             if not changed:
-                return
+                return dated
             is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
             lines = [json.dumps(insight.as_record()) for insight in changed]
             data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
             append_whole(file, data, is_durable=is_durable)
             if is_torn:
                 self._read_new_lines(file)
-                return
+                return dated
             for insight in changed:  # quicker than to read them again
                 self._known.take(insight)
             self._position += len(data)
             self._line += len(lines)
+            return dated
 
     def _with_timestamp(self, insight: Insight) -> Insight:
         if insight.timestamp:

@@ -1,7 +1,7 @@
 """`ArtifactDraftStep` and `ArtifactStep`: a folder for people about each accepted version of a skillbook.
 
-A folder is drafted before the commit, under a hidden name, with everything that the store does not keep: the trace and
-the insights, and in a file beside it the verdict and the key of the sample. After the commit, the rest is added, the
+A folder is drafted before the commit, under a hidden name, with everything that the store does not keep: the trace, and
+in a file beside it the verdict, the insights and the key of the sample. After the commit, the rest is added, the
 folder is renamed, and then the file beside it is deleted. So if the process is killed in between, any later one can
 complete the folder: it finds the key, and the store knows whether that sample was committed.
 """
@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,14 +24,15 @@ from ace.arguments import checked_arguments, checked_class, file_path, one_of
 from ace.atomic_file import PRIVATE, make_folder
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
-from ace.json_fields import list_in
+from ace.insights import Insight
+from ace.json_fields import Record, list_in, mapping_in
 from ace.protocols.observers import ArtifactWritten, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
 from ace.steps.apply import ARTIFACT
 from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.gate import VERDICT
-from ace.steps.insights import FoundInsights, found_insights
+from ace.steps.insights import FoundInsights, found_insights, with_outcome
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 
 if TYPE_CHECKING:
@@ -53,12 +54,35 @@ _ABANDONED_SECONDS: Final = 3600.0
 """The age from which a draft whose sample was not committed is deleted; a younger one may be of another process."""
 
 
+class _Insights(NamedTuple):
+    """The insights of a sample, see `FoundInsights`."""
+
+    ready: Sequence[Insight] = ()
+    earlier: Sequence[tuple[str, Insight]] = ()
+
+    def as_record(self) -> dict[str, object]:
+        return {
+            "ready": [each.as_record() for each in self.ready],
+            "earlier": [[id, each.as_record()] for id, each in self.earlier],
+        }
+
+    @classmethod
+    def from_record(cls, record: Record) -> _Insights:
+        earlier = [each for each in list_in(record, "earlier") if isinstance(each, list)]
+        return cls(
+            [Insight.from_record(each) for each in list_in(record, "ready")],
+            [(str(id), Insight.from_record(each)) for id, each in earlier],
+        )
+
+
 class _Draft(NamedTuple):
     """A folder that is not complete."""
 
     folder: Path
     decision: Mapping[str, object]
-    """What is in the file beside it; empty if its process was killed while it wrote that."""
+    """The key of the sample and the verdict; empty if its process was killed while it wrote the file beside it."""
+    insights: _Insights | None
+    """None if the folder is to contain no texts."""
 
     @property
     def note(self) -> Path:
@@ -180,12 +204,12 @@ class ArtifactDraftStep:
             "before": {} if verdict is None else dict(verdict.before),
             "after": {} if verdict is None else dict(verdict.after),
         }
-        draft = _Draft(self.directory / _draft_name(key), decision)
+        insights = _Insights() if found is None else _Insights(found.ready, found.earlier)
+        draft = _Draft(self.directory / _draft_name(key), decision, insights if self.provenance == "full" else None)
         _make_empty(draft.folder)
-        _write_json(draft.note, decision)
+        note = {"decision": decision, "insights": None if draft.insights is None else draft.insights.as_record()}
+        _write(draft.note, f"{_json(note)}\n".encode("utf-8", "backslashreplace"))
         if self.provenance == "full":
-            insights = [] if found is None else [*found.ready, *(each for _, each in found.earlier)]
-            _write_json(draft.folder / "insights.json", [each.as_record() for each in insights])
             _write_json(draft.folder / "trace.json", redactor.redact_value(_trace_of(ctx, found)))
         return ctx.replace(metadata={**ctx.metadata, ARTIFACT: draft})
 
@@ -290,6 +314,9 @@ class ArtifactStep:
         omitted = [{"type": each.kind, "skill_id": each.skill_id, "reason": each.reason} for each in outcome.omitted]
         about = {"version": version, "at": outcome.at, **draft.decision}
         _write_json(draft.folder / "decision.json", {**about, "operations": operations, "omitted": omitted})
+        if draft.insights is not None:
+            insights = with_outcome(*draft.insights, outcome, self.skillbook)
+            _write_json(draft.folder / "insights.json", [each.as_record() for each in insights])
         book = self.skillbook if self.skillbook.version == version else self.skillbook.as_of(version)
         _write(draft.folder / "playbook.md", f"{book.as_markdown().rstrip()}\n".encode())
 
@@ -315,20 +342,22 @@ def _drafts(directory: Path) -> list[_Draft]:
         names = sorted({each.name.removesuffix(".json") for each in directory.iterdir() if _is_draft(each)})
     except FileNotFoundError:
         return []
-    return [_with_decision(directory / name) for name in names]
+    return [_read_draft(directory / name) for name in names]
 
 
 def _is_draft(path: Path) -> bool:
     return path.name.startswith(_DRAFT)
 
 
-def _with_decision(folder: Path) -> _Draft:
-    draft = _Draft(folder, {})
+def _read_draft(folder: Path) -> _Draft:
+    draft = _Draft(folder, {}, None)
     try:
-        found = json.loads(draft.note.read_bytes())
-    except (OSError, ValueError):
+        note = json.loads(draft.note.read_bytes())
+        has_insights = isinstance(note, Mapping) and isinstance(note.get("insights"), Mapping)
+        insights = _Insights.from_record(mapping_in(note, "insights")) if has_insights else None
+    except (OSError, ValueError):  # its process was killed while it wrote the file, before the commit
         return draft
-    return _Draft(folder, found if isinstance(found, Mapping) else {})
+    return _Draft(folder, mapping_in(note, "decision"), insights) if isinstance(note, Mapping) else draft
 
 
 def _committed_version(draft: _Draft, skillbook: Skillbook) -> int | None:
