@@ -146,10 +146,11 @@ class LoopFlags:
             raise UsageError("--gate score needs samples to validate on: give --validate FILE")
         wants_gate = any(name != _NONE for name in names)
         if (wants_gate or self.watch) and not place.keeps_history:
-            why = f"--gate {given or 'counters'}" if wants_gate else "--watch"
+            why = "--watch" if self.watch else f"--gate {given}" if given else "the gate of --task and --mode"
+            other = "" if self.watch else ", or --gate none"
             raise UsageError(
                 f"{why} needs a skillbook with a history, and {place.name!r} has none; "
-                "give a skillbook that ends in .db"
+                f"give a skillbook that ends in .db{other}"
             )
         found = tuple(gate for gate in _GATES if gate in names)
         return None if "cases or counters" in names and not found else found
