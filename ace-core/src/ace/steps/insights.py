@@ -262,6 +262,7 @@ class InsightOutcomeStep:
         self.log = log
         self.skillbook = self.lane_key = skillbook
         self._is_complete = False
+        self._accepted: dict[str, Insight] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Record the outcome; the context is returned unchanged.
@@ -271,11 +272,29 @@ class InsightOutcomeStep:
         """
         found = found_insights(ctx)
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
-            self.log.record(with_outcome(found.ready, found.earlier, outcome, self.skillbook), is_durable=False)
+            ended = with_outcome(found.ready, found.earlier, outcome, self.skillbook)
+            recorded = self.log.record(ended, is_durable=False)
+            self._accepted |= {each.id: each for each in recorded if each.delta and each.status == "accepted"}
         if not self._is_complete:
             self._is_complete = True
             self.complete()
         return ctx
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Record which of the insights that this step has recorded as accepted were rolled back by a validation.
+
+        Args:
+            last_index: Not used.
+            interrupted: Not used.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        gone = [each for each in self._accepted.values() if self.skillbook.get_skill(_skill_id(each)) is None]
+        for each in gone:
+            del self._accepted[each.id]
+        reason = "its skill was rolled back"
+        self.log.record(replace(each, status="refused", reason=reason, delta=None, section="") for each in gone)
 
     def complete(self) -> int:
         """Record the outcome of insights whose process was killed between the commit and the record.
@@ -452,9 +471,13 @@ def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, s
 
 def _has_skill(insight: Insight, skillbook: Skillbook) -> bool:
     """Return whether the skill that came of an insight is still in the book."""
-    found = _DELTA.match(insight.delta or "")
-    skill = None if found is None else skillbook.get_skill(found["id"])
+    skill = skillbook.get_skill(_skill_id(insight))
     return skill is not None and skill.is_active
+
+
+def _skill_id(insight: Insight) -> str:
+    found = _DELTA.match(insight.delta or "")
+    return "" if found is None else found["id"]
 
 
 def _nearest(content: str, texts: Sequence[str]) -> str:

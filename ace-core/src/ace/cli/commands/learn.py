@@ -316,7 +316,9 @@ class Learn(LearningCommand):
         for step in runner.pipeline.steps:
             if isinstance(step, PruneStep):
                 self.journal.pruned = step.pruned
-            elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
+            elif isinstance(step, InsightOutcomeStep):  # the last validation may have rolled back what it noted
+                step.end_run(0)
+            elif isinstance(step, PersistStep):
                 step.write()
         return results
 
