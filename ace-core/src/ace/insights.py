@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,13 +10,13 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
 from ace.arguments import checked_class, one_of, shown, whole_number
-from ace.atomic_file import append_line, folder_lock
+from ace.atomic_file import append_whole, appended_file
 from ace.deduplication.wording import may_contradict, telling_words, told_values
 from ace.json_fields import Record, list_in, text_in
 
@@ -103,7 +104,7 @@ class Insight:
     section: str = ""
     """The section of the skill that came of it."""
     delta: str | None = None
-    """The skill that came of it, as `[Bullet #ID] text`."""
+    """The skill that came of it, or of an earlier one that shows the same, as `[Bullet #ID] text`."""
     status: InsightStatus = "pending"
     """What became of it."""
     reason: str = ""
@@ -136,7 +137,8 @@ class Insight:
             trace_id: The attempt.
             recommendation: What to learn; differences in case, articles and sentence punctuation do not count.
         """
-        parts = [task_id, trace_id, sorted(told_values(recommendation)), list(telling_words(recommendation))]
+        values, words = _pattern_of(recommendation)
+        parts = [task_id, trace_id, sorted(values), list(words)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @classmethod
@@ -337,35 +339,51 @@ class InsightLog:
                     found.update(texts[text])
             return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
 
-    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> None:
+    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> list[Insight]:
         """Record insights that are new or have changed. They are in the file when this returns.
 
         Args:
             insights: The insights. The time of those without a timestamp is set.
             is_durable: Whether they also survive a failure of the system, not only of the process; that takes longer.
 
+        Returns:
+            The insights, with their timestamps.
+
         Raises:
             OSError: The log cannot be written.
         """
-        with self._lock, folder_lock(self.path):
-            self._refresh()
-            lines = []
-            for insight in insights:
-                known = self._known.by_id.get(insight.id)
-                record = insight.as_record()
-                record["timestamp"] = insight.timestamp or (known.timestamp if known is not None else _now())
-                if known is None or known.as_record() != record:
-                    lines.append(json.dumps(record))
-            if not lines:
-                return
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                append_line(self.path, "\n".join(lines), is_durable=is_durable)
-            except OSError:
-                if self.path.exists() and self.path.stat().st_size > size:
-                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
-                raise
-            self._refresh()
+        given = list(insights)
+        if not given:
+            return []
+        with self._lock, appended_file(self.path) as file:
+            self._read_new_lines(file)
+            dated = [self._with_timestamp(insight) for insight in given]
+            changed = [insight for insight in dated if self._is_new(insight)]
+            if not changed:
+                return dated
+            is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
+            lines = [json.dumps(insight.as_record()) for insight in changed]
+            data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
+            append_whole(file, data, is_durable=is_durable)
+            if is_torn:
+                self._read_new_lines(file)
+                return dated
+            for insight in changed:  # quicker than to read them again
+                self._known.take(insight)
+            self._position += len(data)
+            self._line += len(lines)
+            return dated
+
+    def _with_timestamp(self, insight: Insight) -> Insight:
+        if insight.timestamp:
+            return insight
+        known = self._known.by_id.get(insight.id)
+        return replace(insight, timestamp=_now() if known is None else known.timestamp)
+
+    def _is_new(self, insight: Insight) -> bool:
+        """Return whether an insight is not in the log, or has changed."""
+        known = self._known.by_id.get(insight.id)
+        return known is None or known.as_record() != insight.as_record()
 
     def _similar(self, text: str, others: Sequence[str]) -> list[str]:
         """Return the texts that the embedder finds similar and that do not contradict."""
@@ -382,24 +400,32 @@ class InsightLog:
     def _refresh(self) -> None:
         """Read the complete lines that were added since the last time; everything, if the file is another one."""
         try:
+            status = self.path.stat()
+            if (status.st_dev, status.st_ino) == self._file and status.st_size == self._position:
+                return
             file = self.path.open("rb")
         except FileNotFoundError:
             if self._position:
                 self._forget()
             return
         with file:
-            status = os.fstat(file.fileno())
-            is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
-            if self._position and not is_same:
-                self._forget()
-            self._file = (status.st_dev, status.st_ino)
-            file.seek(self._position)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._position += len(line)
-                self._line += 1
-                self._take(line)
+            self._read_new_lines(file)
+
+    def _read_new_lines(self, file: BinaryIO) -> None:
+        status = os.fstat(file.fileno())
+        is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
+        if self._position and not is_same:
+            self._forget()
+        self._file = (status.st_dev, status.st_ino)
+        if status.st_size == self._position:
+            return
+        file.seek(self._position)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            self._position += len(line)
+            self._line += 1
+            self._take(line)
 
     def _forget(self) -> None:
         self._known = _Known()
@@ -416,6 +442,7 @@ class InsightLog:
                 self.problems.append(f"{self.path}:{self._line}: {error}")
 
 
+@functools.lru_cache(maxsize=1024)
 def _pattern_of(recommendation: str) -> _Pattern:
     return told_values(recommendation), telling_words(recommendation)
 
