@@ -87,8 +87,8 @@ class UpdateStep:
             and no evidence, and their source has no texts.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
-        sections: The names of the sections that new skills may be in; one for another section is moved to the nearest
-            of them, see `ace.steps.listed_section`. If it is empty, none is moved.
+        sections: The sections that new skills may be in; a skill for any other section is moved to the closest one, see
+            `ace.steps.listed_section`. If it is empty, any section is allowed.
         reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
             effect on a skill manager that makes no calls.
 
