@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ace.integrations import UsageError, note
 from ace.redaction import Redactor
 from ace.trace_log import CommandRun, ExecutionTrace, TraceLog, run_command
 from ace_beads.client import Bead, BeadsClient
-from ace_beads.learning import learn_within
+from ace_beads.learner import learn_command
 from ace_beads.project import LEARNER_MODULE, Project
 
 __all__ = ["Closing", "parsed_command"]
 
-_OPERATORS = {"&&", "||", ";", "|", ">", ">>", "<", "&", "2>&1"}
+_GRACE: Final = 10.0
+"""The time that a stopped process has to finish its step, in seconds, before it is killed. No skill is lost then."""
+_OPERATORS: Final = {"&&", "||", ";", "|", ">", ">>", "<", "&", "2>&1"}
 
 
 def parsed_command(text: str, origin: str) -> list[str]:
@@ -116,7 +120,7 @@ class Closing:
         """
         id = self.bead.id
         self.tell(f"learn    ace learn --task {id}")
-        code = learn_within(id, Path.cwd(), seconds)
+        code = _learn_within(id, seconds)
         if code == 0:
             return False
         self.project.add_job(id, Path.cwd())
@@ -150,3 +154,17 @@ class Closing:
             self.project.queue.start_learner(LEARNER_MODULE)
         except OSError as error:
             note(f"ace: the learner cannot be started: {error.strerror or error}")
+
+
+def _learn_within(task_id: str, seconds: float) -> int | None:
+    """Learn from the attempts at an issue, with the output of this process; None if it took too long."""
+    with subprocess.Popen(learn_command(task_id), stdin=subprocess.DEVNULL) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return None

@@ -11,9 +11,18 @@ from pathlib import Path
 from ace.detached import Job, JobQueue
 from ace.integrations import UsageError, note
 from ace.trace_log import TraceLog, check_task_id
-from ace_beads.learning import learn_command
 
-__all__ = ["main"]
+__all__ = ["learn_command", "main"]
+
+
+def learn_command(task_id: str) -> list[str]:
+    """Return the command that learns from the attempts at an issue, in a process that can be ended.
+
+    Args:
+        task_id: The id of the issue.
+    """
+    code = "import sys; from ace.cli import main; sys.exit(main())"
+    return [sys.executable, "-P", "-c", code, "learn", "--task", task_id, "--yes"]
 
 
 def main() -> int:

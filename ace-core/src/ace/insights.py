@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,13 +10,13 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
 from ace.arguments import checked_class, one_of, shown, whole_number
-from ace.atomic_file import append_line, folder_lock
+from ace.atomic_file import append_whole, appended_file
 from ace.deduplication.wording import may_contradict, telling_words, told_values
 from ace.json_fields import Record, list_in, text_in
 
@@ -103,7 +104,7 @@ class Insight:
     section: str = ""
     """The section of the skill that it became."""
     delta: str | None = None
-    """The skill that it became, as `[Bullet #ID] text`."""
+    """The skill that it or an earlier insight with the same content became, as `[Bullet #ID] text`."""
     status: InsightStatus = "pending"
     """Whether it is pending, became a skill, or was refused."""
     reason: str = ""
@@ -136,7 +137,8 @@ class Insight:
             trace_id: The id of the trace.
             recommendation: The recommendation; case, articles and sentence punctuation are ignored.
         """
-        parts = [task_id, trace_id, sorted(told_values(recommendation)), list(telling_words(recommendation))]
+        values, words = _pattern_of(recommendation)
+        parts = [task_id, trace_id, sorted(values), list(words)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @classmethod
@@ -336,7 +338,7 @@ class InsightLog:
                     found.update(texts[text])
             return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
 
-    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> None:
+    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> list[Insight]:
         """Write insights that are new or have changed to the file.
 
         Args:
@@ -344,28 +346,44 @@ class InsightLog:
             is_durable: Whether to wait until the insights are on the disk, so that they survive a crash of the system.
                 Otherwise, they only survive a crash of the process.
 
+        Returns:
+            The insights, with their timestamps.
+
         Raises:
             OSError: The log cannot be written.
         """
-        with self._lock, folder_lock(self.path):
-            self._refresh()
-            lines = []
-            for insight in insights:
-                known = self._known.by_id.get(insight.id)
-                record = insight.as_record()
-                record["timestamp"] = insight.timestamp or (known.timestamp if known is not None else _now())
-                if known is None or known.as_record() != record:
-                    lines.append(json.dumps(record))
-            if not lines:
-                return
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                append_line(self.path, "\n".join(lines), is_durable=is_durable)
-            except OSError:
-                if self.path.exists() and self.path.stat().st_size > size:
-                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
-                raise
-            self._refresh()
+        given = list(insights)
+        if not given:
+            return []
+        with self._lock, appended_file(self.path) as file:
+            self._read_new_lines(file)
+            dated = [self._with_timestamp(insight) for insight in given]
+            changed = [insight for insight in dated if self._is_new(insight)]
+            if not changed:
+                return dated
+            is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
+            lines = [json.dumps(insight.as_record()) for insight in changed]
+            data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
+            append_whole(file, data, is_durable=is_durable)
+            if is_torn:
+                self._read_new_lines(file)
+                return dated
+            for insight in changed:  # quicker than to read them again
+                self._known.take(insight)
+            self._position += len(data)
+            self._line += len(lines)
+            return dated
+
+    def _with_timestamp(self, insight: Insight) -> Insight:
+        if insight.timestamp:
+            return insight
+        known = self._known.by_id.get(insight.id)
+        return replace(insight, timestamp=_now() if known is None else known.timestamp)
+
+    def _is_new(self, insight: Insight) -> bool:
+        """Return whether an insight is not in the log, or has changed."""
+        known = self._known.by_id.get(insight.id)
+        return known is None or known.as_record() != insight.as_record()
 
     def _similar(self, text: str, others: Sequence[str]) -> list[str]:
         """Return the texts that the embedder considers similar, without those that may contradict `text`."""
@@ -382,24 +400,32 @@ class InsightLog:
     def _refresh(self) -> None:
         """Read the complete lines that were appended since the last call; all lines, if the file was replaced."""
         try:
+            status = self.path.stat()
+            if (status.st_dev, status.st_ino) == self._file and status.st_size == self._position:
+                return
             file = self.path.open("rb")
         except FileNotFoundError:
             if self._position:
                 self._forget()
             return
         with file:
-            status = os.fstat(file.fileno())
-            is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
-            if self._position and not is_same:
-                self._forget()
-            self._file = (status.st_dev, status.st_ino)
-            file.seek(self._position)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._position += len(line)
-                self._line += 1
-                self._take(line)
+            self._read_new_lines(file)
+
+    def _read_new_lines(self, file: BinaryIO) -> None:
+        status = os.fstat(file.fileno())
+        is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
+        if self._position and not is_same:
+            self._forget()
+        self._file = (status.st_dev, status.st_ino)
+        if status.st_size == self._position:
+            return
+        file.seek(self._position)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            self._position += len(line)
+            self._line += 1
+            self._take(line)
 
     def _forget(self) -> None:
         self._known = _Known()
@@ -416,6 +442,7 @@ class InsightLog:
                 self.problems.append(f"{self.path}:{self._line}: {error}")
 
 
+@functools.lru_cache(maxsize=1024)
 def _pattern_of(recommendation: str) -> _Pattern:
     return told_values(recommendation), telling_words(recommendation)
 

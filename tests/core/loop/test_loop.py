@@ -240,6 +240,11 @@ def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, t
         assert added == ["Remember LESSON good.", "Remember LESSON bad."]
         assert [entry.author for entry in book.history()][-1].startswith("gate: validation fell from 1.0000 to 0.0000")
     assert "LESSON bad" not in (tmp_path / "AGENTS.md").read_text(encoding="utf-8")
+    assert [(each.status, each.reason) for each in InsightLog(tmp_path / "logs" / "insights.jsonl").insights()] == [
+        ("accepted", ""),
+        ("refused", "its skill was rolled back"),
+    ]
+    assert done.out.count("gate     accepted: net score") == 2  # the default gate is asked too
 
 
 def test_of_a_log_of_thousands_of_lines_the_bad_ones_are_listed(here: Run, tmp_path: Path, model: list[str]) -> None:

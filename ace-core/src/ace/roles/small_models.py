@@ -474,7 +474,7 @@ class _Lesson(NamedTuple):
 
 def _trace_of(told: Execution) -> StandardTrace:
     if told.trace is not None:
-        return read_trace(told.trace)
+        return told.read or read_trace(told.trace)
     given = {"question": told.question, "answer": told.agent_output.final_answer}
     return read_trace({**given, "ground_truth": told.ground_truth, "feedback": told.feedback})
 

@@ -70,7 +70,10 @@ class GateStep:
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
-        omitted: Mapping[int, str] = {} if self.apply is None else self.apply.omitted(ctx)
+        omitted: Mapping[int, str] = {}
+        if self.apply is not None:
+            ctx = self.apply.with_omitted(ctx)
+            omitted = self.apply.omitted(ctx)
         judged = [operation for index, operation in enumerate(batch.operations) if index not in omitted]
         if all(operation.type == "TAG" for operation in judged):
             return ctx

@@ -30,13 +30,21 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.steps.outcomes import SampleOutcome
 
-__all__ = ["FoundInsights", "InsightOutcomeStep", "InsightStep", "found_insights", "has_only_pending_insights"]
+__all__ = [
+    "FoundInsights",
+    "InsightOutcomeStep",
+    "InsightStep",
+    "found_insights",
+    "has_only_pending_insights",
+    "with_outcome",
+]
 
 _SUBMITTED: Final = "being learned"
 """The reason of an insight between the request for an update and its outcome."""
 _ERROR_LINE: Final = re.compile(
     r"^(?:(?P<file>[^\s:][^:\n]*?)(?::\d+){0,2}: )?error: (?P<message>.+?)(?: \([^()\n]*\))?$", re.MULTILINE
 )
+_DELTA: Final = re.compile(r"\[Bullet #(?P<id>[^\]]+)\]")
 _LONGEST_EVIDENCE: Final = 2000
 _MOST_ERRORS: Final = 100
 _SHORTEST_MESSAGE: Final = 8
@@ -57,6 +65,8 @@ class FoundInsights:
     """The insights that too few tasks support."""
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the earlier traces that support a learning, by its text."""
+    trace: StandardTrace | None = None
+    """The trace that supports them."""
 
 
 class _Error(NamedTuple):
@@ -154,13 +164,14 @@ class InsightStep:
         redactor = redactor_for(self.client)
         task_id, trace_id = _names(ctx, read, redactor)
         errors = list(_errors_in(read))
-        found = FoundInsights(task_id, trace_id)
+        found = FoundInsights(task_id, trace_id, trace=read)
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
         for learning in _learnings(reflection):
             insight = self._insight(task_id, trace_id, learning, reflection, errors, redactor)
-            earlier = [each for each in self.log.same_pattern(insight.recommendation) if each.id != insight.id]
+            same = self.log.same_pattern(insight.recommendation)
+            earlier = [each for each in same if each.id != insight.id]
             is_critical = read["success"] is False and any(_names_error(learning, error) for error in errors)
             # A learning of a group of traces names those that show it. Other names would be a claim of the model.
             own = [redactor.redact_name(group[name]) for name in learning.trace_ids if name in group] or [task_id]
@@ -169,13 +180,14 @@ class InsightStep:
             if insight.confidence < self.min_confidence:
                 found = replace(found, pending=(*found.pending, replace(insight, reason=_waiting_for(insight))))
                 continue
-            ready = replace(insight, reason=_SUBMITTED)
-            same = tuple((ready.id, each) for each in earlier)
-            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *same))
+            known = next((each for each in reversed(same) if each.delta), insight)
+            ready = replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section)
+            with_id = tuple((ready.id, each) for each in earlier)
+            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *with_id))
             sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
             kept.append(learning)
-        found = replace(found, sources=sources)
-        self.log.record([*found.ready, *found.pending], is_durable=False)
+        recorded = self.log.record([*found.ready, *found.pending], is_durable=False)
+        found = replace(found, ready=tuple(recorded[: len(found.ready)]), sources=sources)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
         ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
@@ -251,6 +263,7 @@ class InsightOutcomeStep:
         self.log = log
         self.skillbook = self.lane_key = skillbook
         self._is_complete = False
+        self._accepted: dict[str, Insight] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Record the status of the insights, and return the context unchanged.
@@ -260,11 +273,29 @@ class InsightOutcomeStep:
         """
         found = found_insights(ctx)
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
-            self.log.record(_with_outcome(found.ready, found.earlier, outcome), is_durable=False)
+            ended = with_outcome(found.ready, found.earlier, outcome, self.skillbook)
+            recorded = self.log.record(ended, is_durable=False)
+            self._accepted |= {each.id: each for each in recorded if each.delta and each.status == "accepted"}
         if not self._is_complete:
             self._is_complete = True
             self.complete()
         return ctx
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Record which of the insights that this step has recorded as accepted were rolled back by a validation.
+
+        Args:
+            last_index: Not used.
+            interrupted: Not used.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        gone = [each for each in self._accepted.values() if self.skillbook.get_skill(_skill_id(each)) is None]
+        for each in gone:
+            del self._accepted[each.id]
+        reason = "its skill was rolled back"
+        self.log.record(replace(each, status="refused", reason=reason, delta=None, section="") for each in gone)
 
     def complete(self) -> int:
         """Record the status of insights whose process was killed between the commit and the record.
@@ -286,7 +317,7 @@ class InsightOutcomeStep:
             insights = next((open_ones.pop(names) for names in _possible_names(key.sample) if names in open_ones), None)
             outcome = None if insights is None else outcome_of_commit(self.skillbook, version)
             if insights is not None and outcome is not None:
-                completed += _with_outcome(insights, (), outcome)
+                completed += with_outcome(insights, (), outcome, self.skillbook)
         self.log.record(completed)
         return len(completed)
 
@@ -400,12 +431,19 @@ def _waiting_for(insight: Insight) -> str:
     return f"shown by {shown_by} so far"
 
 
-def _with_outcome(
-    ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome
+def with_outcome(
+    ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome, skillbook: Skillbook
 ) -> Iterator[Insight]:
-    """Yield the insights with their new status, which earlier ones share with the one that they support."""
+    """Yield the insights of a sample with their new status.
+
+    Args:
+        ready: The insights that were learned.
+        earlier: Those of other traces with the id of the learned insight that they support, whose status they share.
+        outcome: What became of the operations of the sample.
+        skillbook: The skillbook of the run.
+    """
     texts = [insight.recommendation for insight in ready]
-    own = {insight.id: _with_fate(insight, texts, outcome) for insight in ready}
+    own = {insight.id: _with_fate(insight, texts, outcome, skillbook) for insight in ready}
     yield from own.values()
     for id, each in earlier:
         same = own[id]
@@ -413,12 +451,15 @@ def _with_outcome(
             yield replace(each, status=same.status, reason=same.reason, delta=same.delta, section=same.section)
 
 
-def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome) -> Insight:
+def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, skillbook: Skillbook) -> Insight:
     """Return an insight with its new status."""
     for change in outcome.applied:
         if change.content and _nearest(change.content, texts) == insight.recommendation:
             delta = f"[Bullet #{change.skill_id}] {change.content}"
             return replace(insight, status="accepted", reason="", delta=delta, section=change.section)
+    if _has_skill(insight, skillbook):
+        return replace(insight, status="accepted", reason="it was known already")
+    insight = replace(insight, delta=None, section="")
     for omitted in outcome.omitted:
         if omitted.content and _nearest(omitted.content, texts) == insight.recommendation:
             return replace(insight, status="refused", reason=omitted.reason)
@@ -427,6 +468,17 @@ def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome) -
         return replace(insight, status="accepted", reason=f"removed {', '.join(removed)}")
     reasons = [omitted.reason for omitted in outcome.omitted if omitted.kind != "TAG" and not omitted.content]
     return replace(insight, status="refused", reason=reasons[0] if reasons else "no change was proposed for it")
+
+
+def _has_skill(insight: Insight, skillbook: Skillbook) -> bool:
+    """Return whether the skill that came of an insight is still in the book."""
+    skill = skillbook.get_skill(_skill_id(insight))
+    return skill is not None and skill.is_active
+
+
+def _skill_id(insight: Insight) -> str:
+    found = _DELTA.match(insight.delta or "")
+    return "" if found is None else found["id"]
 
 
 def _nearest(content: str, texts: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from ace.calls.secrets import known_secrets, redact
 from ace.cases import missing_values
 from ace.context import ACEStepContext
 from ace.pipeline import lane_queue
-from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of, encodable
+from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
@@ -43,6 +43,7 @@ from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
+from ace.steps.trace_facts import question_of
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -430,16 +431,6 @@ def _groups_of(ctx: ACEStepContext) -> list[str]:
 def _question_for_prompt(ctx: ACEStepContext, redactor: Redactor) -> str:
     """Return the redacted question. It may be of any length, so this must not block an event loop."""
     return encodable(redactor.redact(question_of(ctx)))
-
-
-def question_of(ctx: ACEStepContext) -> str:
-    """Return the question of the sample, else that of the trace; empty if neither has one."""
-    question = attribute_of(ctx.sample, "question")
-    if isinstance(question, str):
-        return question
-    from ace.roles.trace_reading import read_trace
-
-    return read_trace(ctx.trace)["question"]
 
 
 def progress_of(ctx: ACEStepContext) -> str:

@@ -100,14 +100,8 @@ class TraceLog:
             TypeError: The trace contains a value that cannot be written as JSON.
         """
         line = json.dumps(trace.as_record())
-        with folder_lock(self.path):
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                append_line(self.path, line)
-            except OSError:
-                if self.path.exists() and self.path.stat().st_size > size:
-                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
-                raise
+        with folder_lock(self.path):  # also of `archive`, which replaces the file
+            append_line(self.path, line)
 
     def read(self, tasks: Collection[str] = ()) -> Iterator[LoggedTrace]:
         """Yield the traces that the log contains now, in order. Lines that are not traces are in `problems`.

@@ -108,12 +108,11 @@ def command(
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
     if choice.block is not None and place.file is not None and not place.file.exists():
         read_start(choice.block)  # a damaged block is reported before a skillbook is created
-    has_score = choice.gates is None or "score" in choice.gates
     command = Learn(
         again=again,
         group=group,
         choice=choice,
-        validation=validation.checked(place, gate=has_score and bool(validation.validate)),
+        validation=validation.checked(place, gate="score" in choice.gates),
         environment=environment,
         tasks=TaskChoice(choice.tasks),
         journal=LoopJournal(quiet=as_json),
@@ -287,9 +286,9 @@ class Learn(LearningCommand):
         """Return the gate that judges each batch; None without one. The score is measured between traces."""
         from ace.evaluation import AllGates, CaseGate, CounterGate
 
-        names: Sequence[str] | None = self.choice.gates
-        if names is None:
-            names = ("cases",) if any(skill.cases for skill in book.skills()) else ("counters",)
+        names: set[str] = set(self.choice.gates)
+        if "cases or counters" in names:
+            names.add("cases" if any(skill.cases for skill in book.skills()) else "counters")
         gates: list[GateLike] = [CounterGate()] if "counters" in names else []
         if "cases" in names:
             gates.append(CaseGate(agent))
@@ -316,7 +315,9 @@ class Learn(LearningCommand):
         for step in runner.pipeline.steps:
             if isinstance(step, PruneStep):
                 self.journal.pruned = step.pruned
-            elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
+            elif isinstance(step, InsightOutcomeStep):  # the last validation may have rolled back what it noted
+                step.end_run(0)
+            elif isinstance(step, PersistStep):
                 step.write()
         return results
 
@@ -341,7 +342,7 @@ class Learn(LearningCommand):
     ) -> Results:
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **options)
-        gate = self.choice.gates is None or "score" in self.choice.gates
+        gate = "score" in self.choice.gates
         how = (settings, place, self.validation, self.environment)
         assert self.agent is not None
         return run_with_validation(runner, self.agent, inputs, *how, gate=gate, **options)

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["GateName", "LoopChoice", "LoopFlags"]
 
-GateName = Literal["cases", "counters", "score"]
+GateName = Literal["cases", "counters", "score", "cases or counters"]
+"""`cases or counters` means `cases`, or `counters` if the book has no cases; it is only a default."""
 
-_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score")
+_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score", "cases or counters")
 """Those that ask no model come first."""
 _NONE: Final = "none"
+_DEFAULT: Final = "cases or counters"
 _MOST_CHANGES: Final = 3
 _CONFIDENCE: Final = 0.8
 _OFFLINE_EPOCHS: Final = 3
@@ -131,13 +133,13 @@ class LoopFlags:
         if settings.epochs > 1 or settings.shuffle is not None:
             raise UsageError("--watch learns from each attempt once, in the order of the log; omit --epochs, --shuffle")
 
-    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...] | None:
-        """Return the gates in the order in which they are asked; None for the default of the loop."""
+    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...]:
+        """Return the gates in the order in which they are asked."""
         given = _NONE if self.use_legacy else self.gate
-        default = (*(("cases or counters",) if is_loop else ()), *(("score",) if validates else ()))
+        default = (*((_DEFAULT,) if is_loop else ()), *(("score",) if validates else ()))
         names = [name.strip() for name in given.split(",")] if given is not None else list(default)
-        unknown = [name for name in names if name not in (*_GATES, _NONE, "cases or counters")]
-        if unknown or (given is not None and "cases or counters" in names):
+        unknown = [name for name in names if name not in (*_GATES, _NONE)]
+        if unknown or (given is not None and _DEFAULT in names):
             raise UsageError(f"--gate takes counters, cases, score or none, not {(unknown or names)[0]!r}")
         if _NONE in names and len(names) > 1:
             raise UsageError("--gate none cannot be combined with another gate")
@@ -145,13 +147,13 @@ class LoopFlags:
             raise UsageError("--gate score needs samples to validate on: give --validate FILE")
         wants_gate = any(name != _NONE for name in names)
         if (wants_gate or self.watch) and not place.keeps_history:
-            why = f"--gate {given or 'counters'}" if wants_gate else "--watch"
+            why = "--watch" if self.watch else f"--gate {given}" if given else "the gate of --task and --mode"
+            other = "" if self.watch else ", or --gate none"
             raise UsageError(
                 f"{why} needs a skillbook with a history, and {place.name!r} has none; "
-                "give a skillbook that ends in .db"
+                f"give a skillbook that ends in .db{other}"
             )
-        found = tuple(gate for gate in _GATES if gate in names)
-        return None if "cases or counters" in names and not found else found
+        return tuple(gate for gate in _GATES if gate in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +170,8 @@ class LoopChoice:
     """The confidence from which insights are learned, from 0 to 1."""
     max_operations: int | None = None
     """How many changes from one trace are applied."""
-    gates: Sequence[GateName] | None = ()
-    """The gates, in the order in which they are asked; None means `cases`, or `counters` if the book has no cases."""
+    gates: Sequence[GateName] = ()
+    """The gates, in the order in which they are asked."""
     has_insights: bool = False
     """Whether insights, and the folders about accepted versions, are written."""
     block: Path | None = None

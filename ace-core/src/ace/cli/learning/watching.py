@@ -72,7 +72,8 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
             pid = running_watcher(path, target.location)
             process = "another process" if pid is None else f"the process {pid}"
             raise UsageError(f"{process} is already watching {str(path)!r} for this skillbook; end it first")
-        announce(f"learning until Ctrl-C from the attempts in {path}", plan.settings, quiet=plan.as_json)
+        doing = f"learning until Ctrl-C from the attempts in {path}"
+        announce(doing, plan.settings, quiet=plan.as_json, of_attempts=reflector)
         fetch_if_missing(plan.settings, assume_yes=plan.assume_yes)
         counts = RunCounts()
         with plan.logged(client), opened_skillbook(target) as (book, place), observing(counts):
