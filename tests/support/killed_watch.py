@@ -26,13 +26,16 @@ import ace.providers.litellm
 import ace.roles
 import ace.roles.trace_reading
 import ace.skillbook.sqlite_store
-import ace.steps
+import ace.steps.artifacts
 import ace.trace_log.log
-from ace.atomic_file import make_folder
 from ace.cli import main
 from ace.steps import ApplyStep, ArtifactStep, InsightOutcomeStep, InsightStep, PersistStep, ReflectStep
 
-PLACES = ("reflect", "insights", "before the commit", "after the commit", "artifact", "block", "append")
+STEPS = ("reflect", "insights", "before the commit", "after the commit", "artifact", "block")
+WRITES = {"append": 2, "half a file": 5}
+"""How often one attempt appends to the log of insights, and writes a file of an artifact."""
+FIRST = [*((place, 1) for place in STEPS), *((place, n + 1) for place, most in WRITES.items() for n in range(most))]
+"""The places of the first kills, and the number of the call. The others are chosen at random."""
 
 
 def die() -> NoReturn:
@@ -57,24 +60,20 @@ def dying(function: Callable[..., Any], after: int, *, is_late: bool) -> Callabl
     return call
 
 
-def torn(append_line: Callable[..., None], after: int) -> Callable[..., None]:
-    """Return an `append_line` that kills the process when it has written the half of its nth line."""
+def torn(write: Callable[..., None], after: int) -> Callable[..., None]:
+    """Return a function that kills the process when its nth call has written half of the data."""
     calls = 0
 
-    def append(path: str | Path, line: str, **options: Any) -> None:
+    def write_half(file: Any, data: bytes, **options: Any) -> None:
         nonlocal calls
         calls += 1
         if calls < after:
-            append_line(path, line, **options)
+            write(file, data, **options)
             return
-        make_folder(Path(path).parent)
-        with Path(path).open("ab") as file:
-            file.write(line.encode()[: len(line) // 2])
-            file.flush()
-            os.fsync(file.fileno())
+        write(file, data[: len(data) // 2], **options)
         die()
 
-    return append
+    return write_half
 
 
 def arm(place: str, after: int) -> None:
@@ -88,8 +87,12 @@ def arm(place: str, after: int) -> None:
         "block": (PersistStep, True),
     }
     if place == "append":
-        patched: Any = ace.insights
-        patched.append_line = torn(patched.append_line, after)
+        insights: Any = ace.insights
+        insights.append_whole = torn(insights.append_whole, after)
+        return
+    if place == "half a file":
+        artifacts: Any = ace.steps.artifacts
+        artifacts._write = torn(artifacts._write, after)
         return
     step, is_late = steps[place]
     step.__call__ = dying(step.__call__, after, is_late=is_late)
@@ -131,8 +134,10 @@ def program() -> int:
     chosen = random.Random(seed)
     done = 0
     for number in range(kills):
-        place = PLACES[number] if number < len(PLACES) else chosen.choice(PLACES)
-        after = chosen.randint(1, 2)
+        place = chosen.choice([*STEPS, *WRITES])
+        after = chosen.randint(1, WRITES.get(place, 2))
+        if number < len(FIRST):
+            place, after = FIRST[number]
         code = run(folder, arguments, place, after)
         done += code == -signal.SIGKILL
         print(json.dumps([place, after, code]), flush=True)

@@ -1,4 +1,4 @@
-"""Every change to every skill of a store, in memory: for pages that show histories of many skills."""
+"""The history of a store in memory, for pages that show the histories of many skills."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class BookSize(NamedTuple):
 
 @final
 class SkillTimeline:
-    """The history of a store, replayed once, so that no later question replays it again. Not thread-safe.
+    """The history of a store, replayed once and kept in memory. Not thread-safe.
 
-    `Skillbook.blame` and `Skillbook.as_of` read the history for each question; this class keeps all of it in memory,
-    with one copy of a skill for each change to it.
+    `Skillbook.blame` and `Skillbook.as_of` replay the history on each call. This class keeps one copy of a skill for
+    each change to it.
 
     Args:
         store: The store.
@@ -87,7 +87,7 @@ class SkillTimeline:
         self._by_version: dict[int, list[SkillChange]] = {}
         self._sizes: list[BookSize] = []
         self._damage: SkillbookFileError | None = None
-        """Why the history cannot be read; then the state may contain half of a version."""
+        """Why the history cannot be read; in that case, the last version may be incomplete."""
         self.version = 0
         """The newest version that was read."""
 
@@ -98,7 +98,7 @@ class SkillTimeline:
             The number of versions.
 
         Raises:
-            SkillbookFileError: If the history is damaged. What was read before stays.
+            SkillbookFileError: The history is damaged. The versions that were read before are kept.
         """
         if self._damage is not None:
             raise self._damage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -31,9 +31,9 @@ class Visitor(Grant):
     """Who has logged in, and what they may do."""
 
     id: str
-    """The id of the key, or `command` for the one-time token."""
+    """The id of the key, `command` for the one-time token, or `proxy:USER` for a user of the proxy."""
     name: str
-    """The name of the key."""
+    """The name of the key or of the user."""
     session: str
     """A random name of this login, which forms are bound to."""
 
@@ -56,6 +56,17 @@ class Visitor(Grant):
         """
         scopes = frozenset({"admin"})
         return cls(id=TOKEN_VISITOR, name="one-time token", scopes=scopes, book=None, session=session)
+
+    @classmethod
+    def with_proxy(cls, user: str, scopes: Collection[str]) -> Visitor:
+        """Return the visitor that the proxy in front has named.
+
+        Args:
+            user: The name of the user there.
+            scopes: What such users may do.
+        """
+        name = f"proxy:{user}"
+        return cls(id=name, name=user, scopes=frozenset(scopes), book=None, session=name)
 
 
 @final

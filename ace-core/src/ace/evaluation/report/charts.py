@@ -74,7 +74,7 @@ def step_chart_svg(
 
     Args:
         series: The points of each line, in order, by the name of the line. It becomes the class `series-NAME`.
-        label: What the chart shows, for those who cannot see it.
+        label: A description of the chart, for screen readers.
         x_title: The title of the horizontal axis, with its unit.
         y_title: The title of the vertical axis, with its unit.
         width: The width of the coordinate system; in a smaller one, texts are larger relative to the chart.
