@@ -84,6 +84,7 @@ def test_the_database_holds_no_marker_in_plain_text(tmp_path: Path, model: Model
     with running_api(database, tmp_path, script=model) as api:
         request = api.ask(QUESTION, context=MARKERS[0], metadata={"mail": MARKERS[0]}, subject=MARKERS[0])["request_id"]
         feedback = {"request_id": request, "thumb": "down", "comment": MARKERS[0], "correction": MARKERS[3]}
+        feedback["idempotency_key"] = MARKERS[0]
         assert api.post("/feedback", feedback).status_code == 202
         trace = {"question": QUESTION, "answer": MARKERS[2]}
         assert api.post("/traces", trace, params={"subject": MARKERS[0]}).status_code == 202

@@ -146,7 +146,7 @@ def check_focus_order(page: Page) -> None:
     """The tab key goes through everything that can be used in the order in which it is read, starting with the skip."""
     wanted: list[Any] = page.evaluate(
         """() => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")]
-            .filter(each => each.getClientRects().length).map(each => each.outerHTML.slice(0, 160))"""
+            .filter(each => each.checkVisibility()).map(each => each.outerHTML.slice(0, 160))"""
     )
     got = []
     for _ in wanted:

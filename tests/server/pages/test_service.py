@@ -15,10 +15,16 @@ import pytest
 import sqlalchemy as sa
 
 import ace_server.pages
-from ace_server import audit, tables
+from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
-from tests.server.pages.checks import check_every_look, check_nothing_executed, check_screenshot, follow
+from tests.server.pages.checks import (
+    check_every_look,
+    check_focus_order,
+    check_nothing_executed,
+    check_screenshot,
+    follow,
+)
 from tests.server.pages.conftest import NewPage
 from tests.server.pages.payloads import GROUPS
 from tests.server.pages.service_world import World, running_world
@@ -446,17 +452,34 @@ def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) ->
     )  # fmt: skip
     arms = [Arm(release, 50) for release in releases]
     world.add(tables.experiment, book="default", by="key_1", arms=arms_to_json(arms), state="running")
+    decided = world.ask_for_review("Who pays?", "Anna", correction="Okafor")
+    with world.service.database.writing() as connection:
+        reviews.decide(connection, world.service.seal, decided, "accept", by="key_1")
     world.ask_for_review("Who pays?", "Anna", correction="Okafor", comment="Anna left.")
+    world.key("Telephone", "infer", rate="60/minute", budget=2.5)
+    [key] = world.rows(tables.key)
     check_every_look(
         page,
         world.url,
         [
             "/", "/review", "/releases", f"/releases/{releases[1]}/publish", "/runs", f"/runs/{batch}", "/experiments",
             "/audit/check", "/keys", "/books/default", "/books/default/versions",
-            "/books/default/versions/3/restore", "/nothing",
+            "/books/default/versions/3/restore", "/books/default/skills/house-00002", f"/review/{decided}",
+            f"/keys/{key.id}/revoke", "/nothing",
         ],
         name="service",
     )  # fmt: skip
+
+
+def test_the_tab_key_follows_the_pages_of_the_service(world: World, new_page: NewPage) -> None:
+    world.release(11, publish=True)
+    world.release(30)
+    world.ask_for_review("Who pays?", "Anna", correction="Okafor")
+    page = new_page()
+    log_in(page, world)
+    for path in ("/", "/review", "/releases", "/experiments", "/keys"):
+        page.goto(world.url + path)
+        check_focus_order(page)
 
 
 @pytest.mark.thorough
