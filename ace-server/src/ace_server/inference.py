@@ -1,8 +1,8 @@
 """Answers questions with the published releases, which are held in memory.
 
 A thread asks the database every `sync_seconds` for the published releases, and loads those that are new next to the old
-ones. Requests in flight finish with the release that they began with. If the database cannot be reached, the releases
-in memory remain in use.
+ones. Requests in flight finish with the release that they began with. If the database or a skillbook cannot be read,
+the releases in memory remain in use.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ace.skillbook import SkillbookError
 from ace_server import tables
 from ace_server.anonymise import Anonymised, AnonymiserError, Finder, anonymise, load_finder
 from ace_server.database import DatabaseUnavailableError, now
+from ace_server.error_places import described
 from ace_server.experiments import RunningExperiment, arms_from_json
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class _Loaded:
     """Those of experiments too."""
     experiments: Mapping[str, RunningExperiment]
     """By the name of the book."""
+    unreadable: frozenset[str] = frozenset()
+    """The names of the books whose skillbook cannot be read. What was loaded of them before is used."""
 
 
 @final
@@ -110,8 +113,6 @@ class Inference:
         """Whether releases were loaded once."""
         self.unreachable_since: float | None = None
         """Since when the database or a book could not be read, in seconds since 1970."""
-        self.problem: str | None = None
-        """Why."""
         self._thread = threading.Thread(target=self._sync_often, name="ace-server-sync", daemon=True)
 
     def start(self) -> None:
@@ -135,17 +136,27 @@ class Inference:
         with self._syncing:
             try:
                 self._loaded = self._load()
-            except (DatabaseUnavailableError, SkillbookError) as error:
-                self.problem = str(error)
+            except Exception as error:  # the thread must not end: it is repeated, and `/readyz` says so
                 self.unreachable_since = self.unreachable_since or now()
-                _logger.warning("the releases could not be read: %s", type(error).__name__)
+                is_known = isinstance(error, DatabaseUnavailableError)
+                said = type(error).__name__ if is_known else f"unexpected {described(error)}"
+                _logger.log(logging.WARNING if is_known else logging.ERROR, "the releases could not be read: %s", said)
                 return
-            self.is_ready, self.unreachable_since, self.problem = True, None, None
+            self.is_ready = True
+            self.unreachable_since = (self.unreachable_since or now()) if self._loaded.unreadable else None
 
     @property
     def published(self) -> Mapping[str, LoadedRelease]:
         """The published release of each book by its name."""
         return self._loaded.published
+
+    def has_book(self, book: str) -> bool:
+        """Return whether there is a book, also if its skillbook cannot be read.
+
+        Args:
+            book: Its name.
+        """
+        return book in self._loaded.published or book in self._loaded.unreadable
 
     def release_for(self, book: str, subject: str) -> tuple[LoadedRelease, RunningExperiment | None, int | None] | None:
         """Return the release for a request, with the experiment and the arm; None if there is no such book.
@@ -234,9 +245,22 @@ class Inference:
             experiments = {row.book: RunningExperiment(row.id, arms_from_json(row.arms)) for row in running}
             wanted = {arm.release for each in experiments.values() for arm in each.arms}
             arms = connection.execute(sa.select(*columns).where(release.c.id.in_(wanted))).all()
-        by_id = {row.id: self._loaded_release(row.id, books[row.book], row.version) for row in [*published, *arms]}
-        found = {name: self._empty(row) for name, row in books.items()} | {row.book: by_id[row.id] for row in published}
-        return _Loaded(found, by_id, experiments)
+        by_id: dict[str, LoadedRelease] = {}
+        unreadable: set[str] = set()
+        for row in [*published, *arms]:
+            try:
+                by_id[row.id] = self._loaded_release(row.id, books[row.book], row.version)
+            except SkillbookError as error:  # the other books do not suffer from it
+                unreadable.add(row.book)
+                _logger.warning("the book %s cannot be read: %s", row.book, type(error).__name__)
+        known = self._loaded.published
+        found = {name: self._empty(row) for name, row in books.items()}
+        for row in published:
+            if (loaded := by_id.get(row.id) or known.get(row.book)) is not None:
+                found[row.book] = loaded
+            else:
+                del found[row.book]
+        return _Loaded(found, by_id, experiments, frozenset(unreadable))
 
     def _empty(self, book: sa.Row[Any]) -> LoadedRelease:
         known = self._loaded.published.get(book.name)

@@ -45,6 +45,19 @@ class Access:
             self.record("access.rejected", book)
             raise ApiError(403, "The key is for another book.")
 
+    def no_book(self, book: str) -> ApiError:
+        """Return the error for a book of which no release is loaded.
+
+        Args:
+            book: The name of the book.
+        """
+        inference = self.state.inference
+        if not inference.is_ready:
+            return ApiError(503, "No release could be loaded yet.", retry_after=5)
+        if inference.has_book(book):
+            return ApiError(503, "The skillbook cannot be read.", retry_after=5)
+        return ApiError(404, "There is no such book.")
+
     def record(self, what: str, target: str | None = None) -> None:
         """Add a row to the audit log, soon.
 
