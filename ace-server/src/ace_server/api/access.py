@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -85,16 +86,13 @@ def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
         if not key.allows(scope):
             access.record("access.rejected", scope)
             raise ApiError(403, f"The key does not have the scope {scope}.")
-        try:
-            state.limits.check_rate(key)
-            in_flight = state.limits.request(key)
-            in_flight.__enter__()
-        except OverLimitError as error:
-            raise _over(error) from None
-        try:
+        with ExitStack() as in_flight:
+            try:
+                state.limits.check_rate(key)
+                in_flight.enter_context(state.limits.request(key))
+            except OverLimitError as error:
+                raise _over(error) from None
             yield access
-        finally:
-            in_flight.__exit__(None, None, None)
 
     return admitted
 
