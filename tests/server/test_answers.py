@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from ace_server import releases, tables
 from ace_server.database import Database
@@ -220,16 +221,37 @@ def test_a_sync_that_fails_unexpectedly_leaves_what_was_loaded(tmp_path: Path) -
     with running_api(database, tmp_path) as api:
         api.publish("rain")
         with database.writing() as connection:
-            row = connection.execute(sa.select(tables.book)).one()
-            connection.execute(sa.delete(tables.book))  # no command does, so that the release is of no book
+            row = {"id": "exp_1", "book": "default", "arms": "no JSON", "state": "running", "by": "test", "at": 0}
+            connection.execute(sa.insert(tables.experiment).values(row))
         api.sync()
         assert api.client.get("/readyz").json()["status"] == "degraded"
         assert api.ask("What about rain?")["answer"] == "LESSON rain"
         with database.writing() as connection:
-            connection.execute(sa.insert(tables.book).values(row._mapping))
+            connection.execute(sa.delete(tables.experiment))
         api.publish("snow")
         assert api.client.get("/readyz").json()["status"] == "ready"
         assert api.ask("What about snow?")["answer"] == "LESSON snow"
+    database.close()
+
+
+def test_a_sync_asks_once_if_nothing_has_changed(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with running_api(database, tmp_path) as api:
+        arms = [{"release": api.publish("rain")}, {"release": api.publish("snow")}]
+        assert api.post("/experiments", {"arms": arms}).status_code < 300
+        api.sync()
+        asked: list[str] = []
+        thread = threading.get_ident()
+
+        def note(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
+            if threading.get_ident() == thread:
+                asked.append(statement)
+
+        event.listen(database.engine, "before_cursor_execute", note)
+        api.sync()
+        event.remove(database.engine, "before_cursor_execute", note)
+    assert [statement.split()[0] for statement in asked if not statement.startswith("BEGIN")] == ["SELECT"]
     database.close()
 
 

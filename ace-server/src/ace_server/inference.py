@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 import anyio.to_thread
 import sqlalchemy as sa
@@ -38,6 +38,21 @@ if TYPE_CHECKING:
 __all__ = ["BusyError", "GivenAnswer", "Inference", "LoadedRelease"]
 
 _logger = logging.getLogger(__name__)
+
+_RELEASE: Final = tables.release
+_EXPERIMENT: Final = tables.experiment
+_BOOKS: Final = sa.select(
+    tables.book,
+    _RELEASE.c.id.label("release"),
+    _RELEASE.c.version,
+    _EXPERIMENT.c.id.label("experiment"),
+    _EXPERIMENT.c.arms,
+).select_from(
+    tables.book.outerjoin(
+        _RELEASE, sa.and_(_RELEASE.c.book == tables.book.c.name, _RELEASE.c.state == "published")
+    ).outerjoin(_EXPERIMENT, sa.and_(_EXPERIMENT.c.book == tables.book.c.name, _EXPERIMENT.c.state == "running"))
+)
+"""The books, each with its published release and its running experiment, of which there is at most one."""
 
 
 class BusyError(Exception):
@@ -235,32 +250,46 @@ class Inference:
                 self.sync()
 
     def _load(self) -> _Loaded:
-        """Return the releases, those that are loaded already as they are."""
-        release, book, experiment = tables.release, tables.book, tables.experiment
-        columns = (release.c.id, release.c.book, release.c.version)
+        """Return the releases, those that are loaded already as they are. If nothing has changed, it is one query."""
+        wanted: dict[str, tuple[sa.Row[Any], int]] = {}
+        experiments: dict[str, RunningExperiment] = {}
         with self._service.database.reading() as connection:
-            books = {row.name: row for row in connection.execute(sa.select(book))}
-            published = connection.execute(sa.select(*columns).where(release.c.state == "published")).all()
-            running = connection.execute(sa.select(experiment).where(experiment.c.state == "running")).all()
-            experiments = {row.book: RunningExperiment(row.id, arms_from_json(row.arms)) for row in running}
-            wanted = {arm.release for each in experiments.values() for arm in each.arms}
-            arms = connection.execute(sa.select(*columns).where(release.c.id.in_(wanted))).all()
+            books = connection.execute(_BOOKS).all()
+            for row in books:
+                if row.release is not None:
+                    wanted[row.release] = row, row.version
+                if row.experiment is not None:
+                    experiments[row.name] = RunningExperiment(row.experiment, arms_from_json(row.arms))
+            for row in books:
+                for release, version in self._arms(connection, experiments.get(row.name)):
+                    wanted[release] = row, version
         by_id: dict[str, LoadedRelease] = {}
         unreadable: set[str] = set()
-        for row in [*published, *arms]:
+        for release, (book, version) in wanted.items():
             try:
-                by_id[row.id] = self._loaded_release(row.id, books[row.book], row.version)
+                by_id[release] = self._loaded_release(release, book, version)
             except SkillbookError as error:  # the other books do not suffer from it
-                unreadable.add(row.book)
-                _logger.warning("the book %s cannot be read: %s", row.book, type(error).__name__)
-        known = self._loaded.published
-        found = {name: self._empty(row) for name, row in books.items()}
-        for row in published:
-            if (loaded := by_id.get(row.id) or known.get(row.book)) is not None:
-                found[row.book] = loaded
-            else:
-                del found[row.book]
+                unreadable.add(book.name)
+                _logger.warning("the book %s cannot be read: %s", book.name, type(error).__name__)
+        found: dict[str, LoadedRelease] = {}
+        for row in books:
+            known = by_id.get(row.release) or self._loaded.published.get(row.name)
+            if row.release is None:
+                found[row.name] = self._empty(row)
+            elif known is not None:
+                found[row.name] = known
         return _Loaded(found, by_id, experiments, frozenset(unreadable))
+
+    def _arms(self, connection: sa.Connection, experiment: RunningExperiment | None) -> list[tuple[str, int]]:
+        """Return the ids and versions of the releases of an experiment."""
+        wanted = [] if experiment is None else [arm.release for arm in experiment.arms]
+        loaded = self._loaded.by_id
+        found = [(release, loaded[release].version) for release in wanted if release in loaded]
+        if missing := [release for release in wanted if release not in loaded]:
+            columns = (tables.release.c.id, tables.release.c.version)
+            rows = connection.execute(sa.select(*columns).where(tables.release.c.id.in_(missing)))
+            found += [(row.id, row.version) for row in rows]
+        return found
 
     def _empty(self, book: sa.Row[Any]) -> LoadedRelease:
         known = self._loaded.published.get(book.name)
