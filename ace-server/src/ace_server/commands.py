@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,14 +33,35 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
 
 _DEFAULT_MODEL = ModelOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServiceOptions:
+    """Which service a command is about."""
+
+    data: Path | None = None
+    """The data folder. [env: ACE_SERVER_DATA] [default: ace-server]"""
+    database: str | None = None
+    """The Postgres database of the service, instead of the one in the data folder. [env: ACE_SERVER_DATABASE]"""
+
+    def settings(self, **others: object) -> ServerSettings:
+        """Return the settings with these options.
+
+        Args:
+            **others: Further options by the names of the settings; None where one was not given.
+        """
+        return load_settings({"data": self.data, "database": self.database, **others})
+
+
+_DEFAULT_SERVICE = ServiceOptions()
 _DAY = 86_400.0
 
 
 @app.command
 def run(
     *,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
     host: str | None = None,
     port: int | None = None,
     no_worker: Flag = False,
@@ -63,8 +85,7 @@ def run(
         ace server run --database postgresql://ace@db.internal/ace --no-worker --host 0.0.0.0 --behind-proxy
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: A Postgres database instead of the one in the data folder. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         host: The address to listen on; other than loopback, it needs TLS. [env: ACE_SERVER_HOST] [default: 127.0.0.1]
         port: The port; 0 takes a free one. [env: ACE_SERVER_PORT] [default: 8765]
         no_worker: Do not learn in this process; another one does, with `ace server worker`.
@@ -77,8 +98,7 @@ def run(
         yes: Do not ask for confirmation.
         context: The settings of the user.
     """
-    options = {"data": data, "database": database, "host": host, "port": port, "behind_proxy": behind_proxy}
-    settings = load_settings(options)
+    settings = where.settings(host=host, port=port, behind_proxy=behind_proxy)
     from ace_server import running
     from ace_server.proxy import proxy_secret
 
@@ -119,8 +139,7 @@ def run(
 @app.command
 def worker(
     *,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
     concurrency: int | None = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     yes: Flag = False,
@@ -135,14 +154,13 @@ def worker(
         ace server worker --database postgresql://ace@db.internal/ace
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         concurrency: How many batches are learned from at once. [env: ACE_SERVER_CONCURRENCY] [default: 1]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
         context: The settings of the user.
     """
-    settings = load_settings({"data": data, "database": database, "concurrency": concurrency})
+    settings = where.settings(concurrency=concurrency)
     with _service(settings, model_options, context, assume_yes=yes) as service:
         from ace_server.running import work_until_stopped
 
@@ -150,7 +168,7 @@ def worker(
 
 
 @app.command
-def migrate(*, data: Path | None = None, database: str | None = None) -> int:
+def migrate(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
     """Create the tables, or bring them to this version. On Postgres, other commands then need no rights to do so.
 
     For example:
@@ -158,30 +176,23 @@ def migrate(*, data: Path | None = None, database: str | None = None) -> int:
         ace server migrate --database postgresql://owner@db.internal/ace
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
-    from ace_server.database import Database, DatabaseUnavailableError, DatabaseVersionError
+    settings = where.settings()
+    from ace_server.database import Database
     from ace_server.opening import create_data_folder
 
     if settings.database is None:
         create_data_folder(settings.data)
-    opened = Database(settings.database_location)
-    try:
+    with _saying_why(), closing(Database(settings.database_location)) as opened:
         applied = opened.migrate()
         note(f"ace: {opened.shown}: {counted(applied, 'migration')} applied")
-    except (DatabaseVersionError, DatabaseUnavailableError) as error:
-        note(f"ace: {error}")
-        return WITH_FAILURES
-    finally:
-        opened.close()
     return DONE
 
 
 @app.command
 def status(
-    *, audit_head: str | None = None, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False
+    *, audit_head: str | None = None, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False
 ) -> int:
     """Show the books, the workers and the batches, and check the audit log.
 
@@ -192,11 +203,10 @@ def status(
 
     Args:
         audit_head: The head of the audit log that was printed earlier, NUMBER:HASH; no row up to it may have changed.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.audit import AuditHead
         from ace_server.status import status_of
@@ -219,8 +229,7 @@ def purge(
     *,
     older_than: float | None = None,
     dry_run: Flag = False,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
     """Delete now what is older than the settings say; the service does it every night.
 
@@ -232,12 +241,11 @@ def purge(
     Args:
         older_than: Delete everything older than this, in days.
         dry_run: Only say how much would be deleted.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
     if older_than is not None and older_than < 0:
         raise UsageError(f"--older-than must be at least 0 days, got {older_than:g}")
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.opening import book_opener
         from ace_server.retention import purge as purge_rows
@@ -261,8 +269,7 @@ def add_key(
     rate: str | None = None,
     budget: str | None = None,
     expires: float | None = None,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
     """Add a key, and print it. It cannot be shown again.
 
@@ -278,12 +285,11 @@ def add_key(
         rate: How many requests it may make, such as 60/minute; counted in each process.
         budget: What its answers may cost in USD per day (UTC), such as 5/day.
         expires: The number of days after which it expires.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
     if expires is not None and expires <= 0:
         raise UsageError(f"--expires must be greater than 0 days, got {expires:g}")
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import audit, keys
         from ace_server.database import now
@@ -310,7 +316,7 @@ def add_key(
 
 
 @keys_app.command(name="list")
-def list_keys(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+def list_keys(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False) -> int:
     """List the keys, without their secrets.
 
     For example:
@@ -318,11 +324,10 @@ def list_keys(*, data: Path | None = None, database: str | None = None, as_json:
         ace server keys list
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import keys
 
@@ -363,7 +368,7 @@ def list_keys(*, data: Path | None = None, database: str | None = None, as_json:
 
 
 @keys_app.command(name="revoke")
-def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = None) -> int:
+def revoke_key(key: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
     """Revoke a key. Running processes reject it within seconds.
 
     For example:
@@ -372,10 +377,9 @@ def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = 
 
     Args:
         key: Its id, or its first 8 characters.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import audit, keys
 
@@ -398,8 +402,7 @@ def add_book(
     location: str | None = None,
     anonymiser: str | None = None,
     no_anonymise: Flag = False,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
     """Add a book, and publish the skills that it begins with. Running processes find it at their next sync.
 
@@ -416,10 +419,9 @@ def add_book(
         anonymiser: The class that finds the personal data that the model must not see, as `package.module:Class`; by
             default the built-in one.
         no_anonymise: Send personal data to the model. [default: the setting anonymise]
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import opening
 
@@ -437,7 +439,7 @@ def add_book(
 
 
 @books_app.command(name="list")
-def list_books(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+def list_books(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False) -> int:
     """List the books.
 
     For example:
@@ -445,11 +447,10 @@ def list_books(*, data: Path | None = None, database: str | None = None, as_json
         ace server books list
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.status import books_of
 
@@ -477,7 +478,7 @@ def new_seal() -> int:
 
 
 @seal_app.command(name="rotate")
-def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int:
+def rotate_seal(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
     """Seal all texts of users again with a new key. The service may run meanwhile.
 
     Keys in the data folder are replaced. If they are in ACE_SERVER_KEYS, put the new key before the others there and
@@ -488,10 +489,9 @@ def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int
         ace server seal rotate
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.opening import opened_seal
         from ace_server.rotation import rotate
@@ -529,15 +529,19 @@ def _service(
 @contextmanager
 def _database(settings: ServerSettings, *, create: bool = False) -> Iterator[Database]:
     """Open the database. Where it cannot be used, say why, and end the command with 1."""
-    from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
     from ace_server.opening import opened_database
 
+    with _saying_why(), closing(opened_database(settings, create=create)) as database:
+        yield database
+
+
+@contextmanager
+def _saying_why() -> Iterator[None]:
+    """Where the database cannot be used, say why, and end the command with 1."""
+    from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
+
     try:
-        database = opened_database(settings, create=create)
-        try:
-            yield database
-        finally:
-            database.close()
+        yield
     except (DatabaseVersionError, DatabaseUnavailableError) as error:
         note(f"ace: {error}")
         raise SystemExit(WITH_FAILURES) from error
