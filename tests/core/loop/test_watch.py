@@ -195,7 +195,8 @@ def test_while_the_model_is_down_the_watcher_waits_and_then_catches_up(
     is_down = True
 
     def script(request: ScriptedRequest) -> Any:
-        return HttpError(500, "down") if is_down else attempts_script(request)
+        # Requests with other statuses, such as 500, are repeated after pauses.
+        return HttpError(404, "the model is not loaded") if is_down else attempts_script(request)
 
     with ScriptedServer(script) as server:
         append(tmp_path, *(lesson(number) for number in range(6)))
