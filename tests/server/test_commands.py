@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +80,14 @@ def test_a_key_that_makes_no_request_possible_is_not_added(
 
 def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert ace("server", "migrate", folder=tmp_path).code == 0
-    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection, connection:
         connection.execute("UPDATE schema_version SET version = 99")
-    connection.close()
     for words in (["migrate"], ["status"], ["run", "--model", "openai/none"]):
         done = ace("server", *words, folder=tmp_path, environ={"OPENAI_API_KEY": "none"})
         assert done.code == 1, words
         assert "install a newer ace-server" in done.err
-    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection:
         assert connection.execute("SELECT version FROM schema_version").fetchone() == (99,)
-    connection.close()
 
 
 def test_a_missing_key_of_encryption_is_noticed(tmp_path: Path) -> None:

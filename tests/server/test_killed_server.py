@@ -6,11 +6,12 @@ import os
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
 
-from tests.server.server_process import ServerProcess
+from tests.server.server_process import ServerProcess, wait_for
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
@@ -30,8 +31,8 @@ class Clients:
 
     def __init__(self, server: ServerProcess, request: str, name: str) -> None:
         self._server, self._request, self._name = server, request, name
-        self._changed = threading.Condition()
         self.acknowledged: dict[str, str] = {}
+        self.wrong: list[BaseException] = []
         self.interrupted = 0
         self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(CLIENTS)]
         for thread in self._threads:
@@ -39,8 +40,8 @@ class Clients:
 
     def wait_for(self, count: int) -> None:
         """Wait until so much feedback was acknowledged."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.acknowledged) >= count, 120)
+        wait_for(lambda: self.wrong or len(self.acknowledged) >= count)
+        assert not self.wrong
 
     def join(self) -> None:
         """Wait until the clients have noticed that the server is gone."""
@@ -57,9 +58,10 @@ class Clients:
             except httpx2.TransportError:
                 self.interrupted += 1
                 return
-            with self._changed:
-                self.acknowledged[body["idempotency_key"]] = identifier
-                self._changed.notify_all()
+            except BaseException as error:  # the test reports it
+                self.wrong.append(error)
+                return
+            self.acknowledged[body["idempotency_key"]] = identifier
 
 
 def feedback(request: str, name: str) -> dict[str, str]:
@@ -87,7 +89,7 @@ def test_acknowledged_feedback_survives_a_kill_and_is_stored_once(tmp_path: Path
             for name, identifier in list(acknowledged.items())[:20]:  # sent again, they are not stored again
                 assert server.post("/v1/feedback", feedback(request, name))["feedback_id"] == identifier
             assert server.stop() == 0
-    with sqlite3.connect(tmp_path / "ace-server" / "server.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         stored = dict(connection.execute("SELECT idempotency_key, id FROM feedback WHERE idempotency_key IS NOT NULL"))
         rows = connection.execute("SELECT count(*) FROM feedback").fetchone()[0]

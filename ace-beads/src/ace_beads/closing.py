@@ -1,4 +1,4 @@
-"""Closes an issue: tests, records the attempt, learns from it, and only then calls `bd close`."""
+"""Closes an issue: runs the tests, records the attempt, learns from it, and only then calls `bd close`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parsed_command(text: str, origin: str) -> list[str]:
 
     Args:
         text: The command.
-        origin: Where it comes from, for the error.
+        origin: The option or setting that contains it, for the error.
 
     Raises:
         UsageError: It is empty, has an unclosed quotation mark, or needs a shell.
@@ -49,7 +49,7 @@ def parsed_command(text: str, origin: str) -> list[str]:
 
 @dataclass
 class Closing:
-    """The steps of closing an issue. Each says what it did, and records what went wrong in `failures`."""
+    """The steps of closing an issue. Each step prints its result, and adds errors to `failures`."""
 
     client: BeadsClient
     bead: Bead
@@ -57,12 +57,12 @@ class Closing:
     log: TraceLog
     redactor: Redactor
     tell: Callable[[str], None]
-    """Shows a line of the result."""
+    """Prints a line of the result."""
     failures: list[str] = field(default_factory=list)
-    """What went wrong, in words."""
+    """The errors, as sentences."""
 
     def test(self, command: Sequence[str]) -> CommandRun:
-        """Run the tests, and pass on their output. Their environment has the id of the issue in `ACE_TASK`.
+        """Run the tests, and forward their output. Their environment contains the id of the issue in `ACE_TASK`.
 
         Args:
             command: The program and its arguments.
@@ -86,7 +86,7 @@ class Closing:
         """Append the attempt to the trace log.
 
         Args:
-            ran: The tests; None if there are none, in which case the attempt counts as a success.
+            ran: The run of the tests; None without a test command, in which case the attempt counts as a success.
 
         Returns:
             Whether it was written.
@@ -113,10 +113,10 @@ class Closing:
         """Learn from the attempts at the issue; if that fails or takes too long, queue it.
 
         Args:
-            seconds: How long it may take.
+            seconds: The time limit, in seconds.
 
         Returns:
-            Whether a process has to continue it in the background.
+            Whether learning has to continue in the background.
         """
         id = self.bead.id
         self.tell(f"learn    ace learn --task {id}")
@@ -131,8 +131,8 @@ class Closing:
             )
             return True
         self.failures.append(
-            f"learning from {id} failed with exit code {code}, and is queued; the next hook tries it again, or run "
-            f"'ace learn --task {id}'"
+            f"learning from {id} failed with exit code {code}; it is queued and retried when the next issue is closed, "
+            f"or run 'ace learn --task {id}'"
         )
         return False
 
@@ -140,10 +140,10 @@ class Closing:
         """Close the issue.
 
         Args:
-            reason: Why; if it is empty, `bd` uses its default.
+            reason: The reason; if it is empty, `bd` uses its default.
 
         Raises:
-            BeadsError: It was not closed, as far as `bd` says.
+            BeadsError: `bd` did not confirm that it is closed.
         """
         self.client.close(self.bead.id, reason)
         self.tell(f"close    {self.bead.id} is closed")

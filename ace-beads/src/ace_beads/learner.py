@@ -1,4 +1,4 @@
-"""The detached learner: `python -m ace_beads.learner` works off the queue in its folder and exits."""
+"""The detached learner: `python -m ace_beads.learner` processes the queue in the current folder and exits."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def learn_command(task_id: str) -> list[str]:
 
 
 def main() -> int:
-    """Work off the queue whose folder is the current one."""
+    """Process the queue in the current folder."""
     queue = JobQueue(Path.cwd())
     queue.work_off(lambda job: _learn(queue, job))
     return 0
 
 
 def _learn(queue: JobQueue, job: Job) -> bool:
-    """Learn from an issue. Returns whether the next one can be tried."""
+    """Learn from an issue, and return whether to try the next one."""
     from ace.cli import CommandContext
 
     task, folder = job.field("task_id"), job.field("folder")

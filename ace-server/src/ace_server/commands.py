@@ -80,10 +80,12 @@ def run(
     options = {"data": data, "database": database, "host": host, "port": port, "behind_proxy": behind_proxy}
     settings = load_settings(options)
     from ace_server import running
+    from ace_server.proxy import proxy_secret
 
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("--tls-cert and --tls-key are given together")
     running.check_address(settings.host, is_protected=tls_cert is not None or settings.behind_proxy)
+    secret_of_proxy = proxy_secret(settings)
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
         from ace_server.api.app import create_app
         from ace_server.opening import add_book, first_admin_key, publish_first
@@ -104,7 +106,7 @@ def run(
                 note(f"ace: the admin key is in {key_file}")
 
         return running.serve(
-            create_app(service, pages=routes(service)),
+            create_app(service, pages=routes(service), proxy_secret=secret_of_proxy),
             listening,
             service=service,
             start_worker=None if no_worker else _worker_starter(service),

@@ -92,7 +92,7 @@ def test_an_empty_project_is_told_the_command_to_begin_with(tmp_path: Path, here
     assert "ace capture --task ID --run -- COMMAND" in done.out
     assert "ace learn --task ID" in done.out
     assert here("status", "--json").data["book"] is None
-    assert here("get", "insights").out.startswith("There are no insights yet; `ace learn --task ID`")
+    assert here("get", "insights").out.startswith("No insights yet; `ace learn --task ID`")
     assert here("get", "insights", "--json").data["insights"] == []
     assert list(tmp_path.iterdir()) == []
 

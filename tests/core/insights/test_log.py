@@ -151,9 +151,9 @@ def test_damaged_lines_are_listed_and_the_others_are_read(log: InsightLog) -> No
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"status": "done"}, "the status must be pending, accepted or refused, got 'done'"),
+        ({"status": "done"}, "status must be pending, accepted or refused, got 'done'"),
         ({"confidence": 7}, "confidence must be from 0 to 1, got 7"),
-        ({"confidence": "high"}, "the confidence must be a number, got 'high'"),
+        ({"confidence": "high"}, "confidence must be a number, got 'high'"),
         ({"trace_id": ""}, "an insight needs the fields task_id, trace_id and recommendation"),
     ],
 )

@@ -47,15 +47,15 @@ def test_what_becomes_of_each_attempt_is_told(here: Run, tmp_path: Path, model: 
     folder = next((tmp_path / "logs" / "artifacts").iterdir())
     assert told == (
         "task bd-1: Fix the imports LESSON one BECAUSE src/a.ts (trace 1 of 3, failure, 1 file)\n"
-        "  reflect  1 insight, 1 with confidence from 0.80; pending: 0\n"
+        "  reflect  1 insight: 1 with confidence >= 0.80, 0 pending\n"
         "  update   1 new skill\n"
         "  gate     accepted: net score unchanged at 2, skills 1 -> 2 (+1)\n"
         f"  kept     version 2, logs/artifacts/{folder.name}\n"
         "task bd-2: Name it LESSON two (trace 2 of 3, failure)\n"
-        "  reflect  1 insight, 0 with confidence from 0.80; pending: 1\n"
+        "  reflect  1 insight: 0 with confidence >= 0.80, 1 pending\n"
         "  update   nothing to change\n"
         "task bd-3: LOSE it BECAUSE src/a.ts (trace 3 of 3, failure, 1 file)\n"
-        "  reflect  1 insight, 1 with confidence from 0.80; pending: 0\n"
+        "  reflect  1 insight: 1 with confidence >= 0.80, 0 pending\n"
         "  update   2 changes proposed\n"
         "  gate     refused: net score 2 -> 0 (-2)\n"
     )
@@ -148,7 +148,7 @@ def test_offline_ends_with_its_reason_in_json(here: Run, tmp_path: Path, model: 
     [
         (["--mode", "online", "--min-confidence", "1.5"], "--min-confidence must be from 0 to 1, got 1.5"),
         (["--mode", "online", "--min-confidence", "nan"], "--min-confidence must be from 0 to 1, got nan"),
-        (["--watch", "--mode", "offline"], "--mode offline needs them all"),
+        (["--watch", "--mode", "offline"], "--mode offline needs a complete one"),
         (["--watch", "--resume"], "omit --resume"),
         (["--watch", "-"], "not standard input"),
         (["--watch", "a.jsonl", "b.jsonl"], "--watch takes one trace log, got 2 paths"),

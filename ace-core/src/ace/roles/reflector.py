@@ -40,6 +40,8 @@ class Execution(NamedTuple):
     trace: object
     cases: Sequence[SkillCase] | None
     recent: Sequence[str] = ()
+    read: StandardTrace | None = None
+    """The trace as it was read; None if it was not."""
 
 
 class _Record(NamedTuple):
@@ -104,6 +106,7 @@ class Reflector:
         *,
         cases: Sequence[SkillCase] | None = None,
         recent_reflections: Sequence[str] = (),
+        standard_trace: StandardTrace | None = None,
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution.
@@ -117,6 +120,7 @@ class Reflector:
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
             recent_reflections: The most recent reflections on other executions, the newest one last;
                 `SmallModelReflector` does not show them.
+            standard_trace: The trace as `read_trace` returns it; if it is None, the trace is read.
             **kwargs: `trace` is the whole trace, of any type; others are not sent to the model.
 
         Raises:
@@ -124,7 +128,16 @@ class Reflector:
             LLMCallError: The model could not be reached.
         """
         trace = kwargs.get("trace")
-        told = Execution(question, agent_output, ground_truth or "", feedback or "", trace, cases, recent_reflections)
+        told = Execution(
+            question,
+            agent_output,
+            ground_truth or "",
+            feedback or "",
+            trace,
+            cases,
+            recent_reflections,
+            standard_trace,
+        )
         return finished(self._reflected(BLOCKING, told, skillbook))
 
     async def areflect(
@@ -137,6 +150,7 @@ class Reflector:
         *,
         cases: Sequence[SkillCase] | None = None,
         recent_reflections: Sequence[str] = (),
+        standard_trace: StandardTrace | None = None,
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution without blocking the event loop; otherwise like `reflect`.
@@ -152,6 +166,7 @@ class Reflector:
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
             recent_reflections: The most recent reflections on other executions, the newest one last;
                 `SmallModelReflector` does not show them.
+            standard_trace: The trace as `read_trace` returns it; if it is None, the trace is read.
             **kwargs: `trace` is the whole trace, of any type; others are not sent to the model.
 
         Raises:
@@ -159,7 +174,16 @@ class Reflector:
             LLMCallError: The model could not be reached.
         """
         trace = kwargs.get("trace")
-        told = Execution(question, agent_output, ground_truth or "", feedback or "", trace, cases, recent_reflections)
+        told = Execution(
+            question,
+            agent_output,
+            ground_truth or "",
+            feedback or "",
+            trace,
+            cases,
+            recent_reflections,
+            standard_trace,
+        )
         return await self._reflected(ON_LOOP, told, skillbook)
 
     async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
@@ -174,7 +198,7 @@ class Reflector:
         # Reading a large trace would block an event loop for too long.
         recent = recent_reflections_section(told.recent, int(self._most_bytes() * _SHARE_FOR_RECENT))
         most_bytes = self._most_bytes() - len(recent.encode("utf-8", "backslashreplace"))
-        record = await calling.function(lambda: self._record(fields, read_trace(told.trace), most_bytes))
+        record = await calling.function(lambda: self._record(fields, told.read or read_trace(told.trace), most_bytes))
         excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
         prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)

@@ -104,7 +104,7 @@ def is_small(client: object) -> bool:
     """Return whether the model of a client has only one or two billion parameters.
 
     Args:
-        client: The client of the model; its attribute `is_small_model`, if any, says so.
+        client: The client of the model, which may have an attribute `is_small_model`.
     """
     return getattr(client, "is_small_model", False) is True
 
@@ -474,7 +474,7 @@ class _Lesson(NamedTuple):
 
 def _trace_of(told: Execution) -> StandardTrace:
     if told.trace is not None:
-        return read_trace(told.trace)
+        return told.read or read_trace(told.trace)
     given = {"question": told.question, "answer": told.agent_output.final_answer}
     return read_trace({**given, "ground_truth": told.ground_truth, "feedback": told.feedback})
 

@@ -13,8 +13,9 @@ from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, needed, run_of
-from ace.steps.leakage_guard import KnownOfTask, LeakageGuard, known_of_task
+from ace.steps.leakage_guard import LeakageGuard
 from ace.steps.recent_reflections import RecentReflections
+from ace.steps.trace_facts import KnownOfTask, known_of_task
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
@@ -27,20 +28,20 @@ MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
 
 REFUSED: Final = "refused_operations"
-"""The key in the metadata of a context under which `GateStep` notes why operations are refused, by their index."""
+"""The metadata key under which `GateStep` stores the reasons of refused operations, by their index."""
 
 OMITTED: Final = "omitted_operations"
 """The key under which the first step that asks `ApplyStep.with_omitted` notes what would be omitted, and of which
 batch."""
 
 APPLIED: Final = "update_report"
-"""The key in the metadata of a context under which `ApplyStep` puts its `UpdateReport`, if a later step needs it."""
+"""The metadata key under which `ApplyStep` stores its `UpdateReport`, if a later step needs it."""
 
 ARTIFACT: Final = "artifact_draft"
-"""The key under which `ArtifactDraftStep` puts what it has drafted."""
+"""The metadata key under which `ArtifactDraftStep` stores its draft."""
 
 INSIGHTS: Final = "insights"
-"""The key under which `InsightStep` puts the insights of a sample."""
+"""The metadata key under which `InsightStep` stores the insights of a sample."""
 
 _UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (learn_without_truth)"
 
@@ -61,11 +62,11 @@ class ApplyStep:
         guard: Decides which operations are rejected.
         max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
             reported. None sets no limit.
-        max_operations: How many operations of one answer are applied, TAG not counted; further ones are skipped and
-            reported. None sets no limit.
-        learn_without_truth: Whether skills may be changed because of an answer that its environment did not verify
-            (`EnvironmentResult.verified`) and whose ground truth is not known. If not, all operations from such an
-            answer except TAG are skipped and reported.
+        max_operations: The maximum number of operations of one answer to apply, not counting TAG; further ones are
+            skipped and reported. None sets no limit.
+        learn_without_truth: Whether an answer that its environment did not verify (`EnvironmentResult.verified`), and
+            whose ground truth is not known, may change skills. If not, all operations from such an answer except TAG
+            are skipped and reported.
 
     Raises:
         ValueError: `max_adds` or `max_operations` is below 1.

@@ -1,9 +1,9 @@
-"""`ArtifactDraftStep` and `ArtifactStep`: a folder for people about each accepted version of a skillbook.
+"""`ArtifactDraftStep` and `ArtifactStep`: write a folder with human-readable files for each accepted version.
 
-A folder is drafted before the commit, under a hidden name, with everything that the store does not keep: the trace, and
-in a file beside it the verdict, the insights and the key of the sample. After the commit, the rest is added, the
-folder is renamed, and then the file beside it is deleted. So if the process is killed in between, any later one can
-complete the folder: it finds the key, and the store knows whether that sample was committed.
+A draft of the folder is written before the commit, under a hidden name. It contains what the store does not keep: the
+trace, and in a file beside it the verdict, the insights and the key of the sample. After the commit, the other files
+are added, the folder is renamed, and the file beside it is deleted. If the process is killed in between, a later one
+can complete the folder: it finds the key, and the store knows whether this sample was committed.
 """
 
 from __future__ import annotations
@@ -96,17 +96,17 @@ class _Draft(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """A folder about an accepted version."""
+    """The folder of an accepted version."""
 
     version: int
     """The version of the skillbook."""
     folder: Path
-    """The folder: `playbook.md`, `decision.json`, `insights.json` and `trace.json`."""
+    """The folder, with `playbook.md`, `decision.json`, `insights.json` and `trace.json`."""
 
 
 @checked_arguments()
 def artifacts_in(directory: str | Path) -> list[Artifact]:
-    """Return the complete folders in a directory, the oldest first.
+    """Return the complete folders in a directory, oldest first.
 
     Args:
         directory: The directory; it need not exist.
@@ -141,14 +141,14 @@ def unfinished_artifacts(directory: str | Path, skillbook: Skillbook) -> list[in
 
 @checked_class
 class ArtifactDraftStep:
-    """Drafts the folder about the version that the operations of a sample are about to become; see `ArtifactStep`.
+    """Writes a draft of the folder for the version that the operations of a sample may become; see `ArtifactStep`.
 
     Args:
         directory: The directory of the folders.
         skillbook: The book that learns.
-        apply: The step that applies the operations; if it omits all, there is no draft.
+        apply: The step that applies the operations. If it rejects all of them, no draft is written.
         provenance: With `ids`, the folders contain neither traces nor insights.
-        client: A client whose keys are redacted.
+        client: A client, whose keys are redacted.
 
     Raises:
         ValueError: `provenance` is unknown.
@@ -177,7 +177,7 @@ class ArtifactDraftStep:
         self.client = client
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Draft the folder, and note that in the metadata of the context.
+        """Write the draft, and return the context with it in its metadata.
 
         Raises:
             OSError: A file cannot be written.
@@ -216,13 +216,13 @@ class ArtifactDraftStep:
 
 @checked_class
 class ArtifactStep:
-    """Writes a folder about each accepted version, such as `20261122T120000.123456Z-v18`.
+    """Writes a folder for each accepted version, such as `20261122T120000.123456Z-v18`.
 
     It contains `playbook.md` (all skills), `decision.json` (the verdict, the figures of the gate before and after, the
-    operations, and what was omitted), `insights.json` and `trace.json` (redacted). It is either complete or absent. The
-    store remains the source of truth; a folder is a copy for people, which is not forced to the disk.
+    operations, and those that were not applied), `insights.json` and `trace.json` (redacted). It is either complete or
+    absent. The store remains the source of truth; the folder is a copy for reading, and is not synced to the disk.
 
-    With the first trace, it completes the folders of versions whose process was killed after the commit.
+    With the first trace, it also completes the folders of versions whose process was killed after the commit.
 
     Args:
         directory: The directory of the folders.
@@ -246,7 +246,7 @@ class ArtifactStep:
         self._is_complete = False
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write the folder; the context is returned unchanged.
+        """Write the folder, and return the context unchanged.
 
         Raises:
             OSError: A file cannot be written.
@@ -291,7 +291,7 @@ class ArtifactStep:
         return None if version is None else outcome_of_commit(self.skillbook, version)
 
     def _finish(self, draft: _Draft, outcome: SampleOutcome | None) -> Artifact | None:
-        """Complete a draft and give it its name; delete it if no skill was changed."""
+        """Complete and rename a draft; delete it if no skill was changed."""
         if outcome is None or outcome.version is None or not outcome.applied:
             draft.delete()
             return None
@@ -361,7 +361,7 @@ def _read_draft(folder: Path) -> _Draft:
 
 
 def _committed_version(draft: _Draft, skillbook: Skillbook) -> int | None:
-    """Return the version that the sample of a draft was committed as; None if it was not."""
+    """Return the version that contains the sample of a draft; None if the sample was not committed."""
     store = skillbook.store
     match list_in(draft.decision, "key"):
         case [str() as run, int() as epoch, str() as sample] if store is not None:
@@ -385,7 +385,7 @@ def _trace_of(ctx: ACEStepContext, found: FoundInsights | None) -> Mapping[str, 
 
 
 def _compact_time(at: str) -> str:
-    """Return a time as the name of a folder: without colons, which some file systems do not allow."""
+    """Return a time for the name of a folder, without colons, which some file systems do not allow."""
     digits = re.sub(r"[-:]", "", at.removesuffix("Z").replace("+00:00", ""))
     whole, _, fraction = digits.partition(".")
     return f"{whole}.{fraction[:6]:0<6}Z"
@@ -410,6 +410,6 @@ def _json_lines(value: object, depth: int = 0) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone can read. The folder is not complete before it is renamed."""
+    """Write a file that only its owner can read. It need not be atomic: the folder is only used after it is renamed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
         file.write(data)

@@ -26,18 +26,19 @@ VERDICT: Final = "gate_verdict"
 
 @checked_class
 class GateStep:
-    """Asks a gate about the operations of each sample, before they are applied.
+    """Asks a gate whether to apply the operations of each sample.
 
     If the gate refuses a batch, none of its operations is applied, except TAG operations: they are judgements of
-    skills, and an honest one must not be suppressed. The history records each refused operation with the reason.
+    skills, which are valid in any case. The history records each refused operation with the reason. A batch with only
+    TAG operations is not judged.
 
     The step runs in the lane of the skillbook, so nothing else in this process changes the book between the verdict and
-    the commit. A batch without operations other than TAG is not judged.
+    the commit.
 
     Args:
-        gate: The gate.
+        gate: Accepts or refuses the operations.
         skillbook: The book that learns.
-        apply: The step that applies the operations; those that it would omit are not shown to the gate.
+        apply: The step that applies the operations. Those that it would reject are not passed to the gate.
 
     Raises:
         TypeError: The gate has no method `judge`.
@@ -61,7 +62,7 @@ class GateStep:
         self.apply = apply
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the verdict into the metadata of the context, and which operations the gate refuses.
+        """Add the verdict, and the operations that the gate refuses, to the metadata of the context.
 
         Raises:
             TypeError: The gate returned something other than a `GateVerdict`.

@@ -1,4 +1,4 @@
-"""`InsightStep` and `InsightOutcomeStep`: learn only what enough tasks have shown, and record what came of it."""
+"""`InsightStep` and `InsightOutcomeStep`: learn only what enough tasks support, and record the outcome."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class FoundInsights:
     task_id: str
     trace_id: str
     ready: Sequence[Insight] = ()
-    """Those that are learned now."""
+    """The insights that are learned now."""
     earlier: Sequence[tuple[str, Insight]] = ()
-    """Those of other traces that show the same as one that is learned now, with the id of that one."""
+    """Insights of earlier traces with the same recommendation as one that is learned now, with the id of that one."""
     pending: Sequence[Insight] = ()
-    """Those that wait for further tasks."""
+    """The insights that too few tasks support."""
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The names of the earlier traces that show the same as a learning, by its text."""
+    """The names of the earlier traces that support a learning, by its text."""
     trace: StandardTrace | None = None
-    """The trace that shows them."""
+    """The trace that supports them."""
 
 
 class _Error(NamedTuple):
@@ -88,7 +88,7 @@ def found_insights(ctx: ACEStepContext) -> FoundInsights | None:
 
 
 def has_only_pending_insights(ctx: ACEStepContext) -> bool:
-    """Return whether everything that a sample teaches waits for further tasks, so that no update is requested.
+    """Return whether all insights of a sample stay pending, so that no update is requested.
 
     Args:
         ctx: The context of the sample.
@@ -99,22 +99,23 @@ def has_only_pending_insights(ctx: ACEStepContext) -> bool:
 
 @checked_class
 class InsightStep:
-    """Records what each trace has shown, and lets only the insights with enough confidence be learned.
+    """Records the insights of each trace, and passes on only those with enough confidence.
 
-    The confidence depends on how many different tasks have shown the same, see `ace.insights.confidence`. Insights
-    below `min_confidence` stay pending in the log, and the skill manager is not asked about them. When another task
-    shows the same pattern, they count, and the skill gets all traces that have shown it as its sources.
+    The confidence depends on how many different tasks support an insight, see `ace.insights.confidence`. Insights below
+    `min_confidence` stay pending in the log, and are not passed to the skill manager. When another task supports the
+    same insight, they count, and the skill gets all of these traces as its sources.
 
-    An insight about an error with which the attempt failed is critical, and counts as if three tasks had shown it.
+    An insight about an error with which the attempt failed is critical, and has the confidence of three tasks.
 
-    Judgements of skills are not affected: they are counted before this step. Neither is a reflection without learnings.
+    Judgements of skills are not affected, because they are counted before this step. A reflection without learnings is
+    passed on unchanged.
 
     Args:
         log: The log of insights.
         skillbook: The book that learns; the step runs in its lane.
-        min_confidence: The confidence from which insights are learned, from 0 to 1.
-        provenance: With `ids`, the log contains the recommendations but no text about the trace.
-        client: A client whose keys are redacted in the log.
+        min_confidence: The minimum confidence of insights to learn, from 0 to 1.
+        provenance: With `ids`, the log contains the recommendations, but no text about the trace.
+        client: A client, whose keys are redacted in the log.
 
     Raises:
         ValueError: `min_confidence` is not from 0 to 1, or `provenance` is unknown.
@@ -243,9 +244,9 @@ class InsightStep:
 
 @checked_class
 class InsightOutcomeStep:
-    """Records in the log what came of the insights of a trace, after its operations were applied.
+    """Records the status of the insights of a trace in the log, after its operations were applied.
 
-    With the first trace, it completes what a process has left undone that was killed after a commit.
+    With the first trace, it also records the status for samples whose process was killed after the commit.
 
     Args:
         log: The log of insights.
@@ -265,7 +266,7 @@ class InsightOutcomeStep:
         self._accepted: dict[str, Insight] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Record the outcome; the context is returned unchanged.
+        """Record the status of the insights, and return the context unchanged.
 
         Raises:
             OSError: The log cannot be written.
@@ -297,10 +298,10 @@ class InsightOutcomeStep:
         self.log.record(replace(each, status="refused", reason=reason, delta=None, section="") for each in gone)
 
     def complete(self) -> int:
-        """Record the outcome of insights whose process was killed between the commit and the record.
+        """Record the status of insights whose process was killed between the commit and the record.
 
         Returns:
-            How many insights were completed.
+            The number of these insights.
 
         Raises:
             OSError: The log cannot be read or written.
@@ -322,7 +323,7 @@ class InsightOutcomeStep:
 
 
 def checked_confidence(value: object) -> float:
-    """Return a confidence, checked.
+    """Return the argument `min_confidence` if it is valid.
 
     Args:
         value: The argument `min_confidence`.
@@ -344,7 +345,7 @@ def checked_confidence(value: object) -> float:
 
 
 def _names(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> tuple[str, str]:
-    """Return the task and the name of a trace. A trace that is not an attempt at a task is a task of its own."""
+    """Return the task and the name of a trace. A trace that is not an attempt at a task counts as a separate task."""
     metadata = mapping_in(read["rest"], "metadata")
     task_id, trace_id = text_in(metadata, "task_id"), text_in(metadata, "execution_trace_id")
     if task_id and trace_id:
@@ -360,7 +361,7 @@ def _trace_name(insight: Insight) -> str:
 
 
 def _possible_names(sample: str) -> Iterator[tuple[str, str]]:
-    """Yield what the insights of a sample in a store may have as their task and trace."""
+    """Yield the pairs of task and trace that the insights of a sample in a store may have."""
     place = sample.partition("@")[2] or sample
     task, _, trace = place.partition("/")
     yield task, trace
@@ -414,7 +415,7 @@ def _errors_in(read: StandardTrace) -> Iterator[_Error]:
 
 
 def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
-    """Return whether the evidence of a learning names an error: its file, its message, or a code in that."""
+    """Return whether the evidence of a learning names an error: its file, its message, or a code in the message."""
     evidence = learning.evidence.casefold()
     name = error.file.replace("\\", "/").rpartition("/")[2].casefold()
     if name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", evidence):
@@ -433,13 +434,13 @@ def _waiting_for(insight: Insight) -> str:
 def with_outcome(
     ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome, skillbook: Skillbook
 ) -> Iterator[Insight]:
-    """Yield the insights of a sample with what came of them.
+    """Yield the insights of a sample with their new status.
 
     Args:
-        ready: Those that were learned.
-        earlier: Those of other traces, which share the fate of the one that shows the same, with the id of that one.
+        ready: The insights that were learned.
+        earlier: Those of other traces with the id of the learned insight that they support, whose status they share.
         outcome: What became of the operations of the sample.
-        skillbook: The book that learns.
+        skillbook: The skillbook of the run.
     """
     texts = [insight.recommendation for insight in ready]
     own = {insight.id: _with_fate(insight, texts, outcome, skillbook) for insight in ready}
@@ -451,7 +452,7 @@ def with_outcome(
 
 
 def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, skillbook: Skillbook) -> Insight:
-    """Return an insight with what came of it."""
+    """Return an insight with its new status."""
     for change in outcome.applied:
         if change.content and _nearest(change.content, texts) == insight.recommendation:
             delta = f"[Bullet #{change.skill_id}] {change.content}"

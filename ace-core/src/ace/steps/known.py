@@ -15,6 +15,7 @@ from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.trace_cases import holds_values, sample_cases, values_to_hold, with_cases
+from ace.steps.trace_facts import read_trace_of, with_trace_read
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase
@@ -71,13 +72,12 @@ class KnownStep:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        from ace.roles.trace_reading import read_trace  # imports pydantic
-
-        trace = needed(ctx.trace, "trace", self)
+        needed(ctx.trace, "trace", self)
         book = needed(ctx.skillbook, "skillbook", self)
         with model_calls_for(ctx, PROVE_ROLE, allow=self.allow):
             redactor = redactor_for(getattr(self.agent, "llm", None))
-            read = await calling.function(lambda: read_trace(trace))
+            read = await calling.function(partial(read_trace_of, ctx))
+            ctx = with_trace_read(ctx, read)
             # The agent that answered in this run is also asked to prove what the run teaches.
             again = ctx.agent_output is not None
             ctx = await calling.function(partial(with_cases, ctx, read, redactor, can_be_asked_again=again))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.arguments import checked_class
-from ace.environments import says_only_the_truth
 from ace.redaction import Redactor, SensitiveClass
 from ace.roles.helpers import WordRun, first_repeated, repeated_share, word_runs
 
 if TYPE_CHECKING:
-    from ace.context import ACEStepContext
     from ace.updates import UpdateOperation
 
-__all__ = ["GuardedKind", "KnownOfTask", "LeakageGuard", "guarded_kinds", "known_of_task"]
+__all__ = ["GuardedKind", "LeakageGuard", "guarded_kinds"]
 
 GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | SensitiveClass
 """What a `LeakageGuard` looks for. `personal_data` means all classes of `ace.redaction.PERSONAL_DATA`."""
@@ -122,35 +120,3 @@ def _prompt_runs() -> frozenset[WordRun]:
     folders = [files("ace").joinpath(package, "prompt_templates") for package in ("roles", "rr")]
     texts = [file.read_text(encoding="utf-8") for folder in folders for file in folder.iterdir()]
     return frozenset(run for text in texts for run in word_runs(text, _COPIED_PROMPT_WORDS))
-
-
-class KnownOfTask(NamedTuple):
-    """What is known about the task from which operations were learned."""
-
-    answers: Sequence[str] = ()
-    """The right answers."""
-    feedback: Sequence[str] = ()
-    """The feedback on the agent's answers."""
-    is_unverified: bool = False
-    """Whether a trace says that its answer was not verified, and has no ground truth either."""
-
-
-def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
-    """Return the right answers in the sample and its trace, and the feedback that says more than those.
-
-    Args:
-        ctx: The context of the sample.
-    """
-    from ace.roles.trace_reading import read_batch, read_trace, traces_in_batch  # rarely needed, and slow to import
-
-    batch = traces_in_batch(ctx.trace)
-    read = [read_trace(ctx.trace)] if batch is None else list(read_batch(batch)[0].values())
-    found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
-    answers = [answer for answer in found if isinstance(answer, str)]
-    said = [trace["feedback"] or "" for trace in read]
-    said += [each["correction"] for trace in read for each in trace["corrections"]]
-    return KnownOfTask(
-        answers,
-        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
-        any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
-    )

@@ -1,4 +1,4 @@
-"""What became of the operations of one sample, read from the store: also for one that was killed after its commit."""
+"""The outcome of the operations of a sample, read from the store, so that it is known after a kill too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["AppliedChange", "OmittedChange", "SampleOutcome", "outcome_of_commit
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """A change to a skill that a sample led to. Judgements of skills are not included."""
+    """A change that a sample made to a skill. Judgements of skills are not included."""
 
     kind: Literal["ADD", "UPDATE", "REMOVE"]
     skill_id: str
@@ -42,7 +42,7 @@ class OmittedChange:
 
 @dataclass(frozen=True, slots=True)
 class SampleOutcome:
-    """What became of the operations of a sample."""
+    """The outcome of the operations of a sample."""
 
     version: int | None
     """The version that the sample was committed as; None without a store."""
@@ -53,7 +53,7 @@ class SampleOutcome:
 
 
 def outcome_of_sample(skillbook: Skillbook, ctx: ACEStepContext) -> SampleOutcome | None:
-    """Return what became of the operations of a sample that `ApplyStep` has just processed, or None.
+    """Return the outcome of a sample that `ApplyStep` has just processed, or None.
 
     Args:
         skillbook: The book that learns.
@@ -71,7 +71,7 @@ def outcome_of_sample(skillbook: Skillbook, ctx: ACEStepContext) -> SampleOutcom
 
 
 def outcome_of_commit(skillbook: Skillbook, version: int) -> SampleOutcome | None:
-    """Return what became of the operations of a sample that was committed as a version.
+    """Return the outcome of a sample that was committed as a version.
 
     Args:
         skillbook: A book in a store.

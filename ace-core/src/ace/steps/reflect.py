@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ace.context import ACEStepContext
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.recent_reflections import recent_reflections_for
 from ace.steps.trace_cases import is_known, open_cases, with_cases
+from ace.steps.trace_facts import read_trace_of, with_trace_facts
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
@@ -27,9 +29,10 @@ class ReflectStep:
     """Asks the reflector what can be learned from a trace. From this step on, a sample is in the background.
 
     The reflector receives the whole trace, and the fields that were recognised in it; one that takes `cases` also
-    receives those found in the trace (`ace.cases`). If `KnownStep` found that the skillbook already answers them all,
-    the reflector is not asked, and the reflection is empty. If the run was cancelled, the sample ends here. In a run
-    with a `reflection_window`, the reflector also receives the most recent reflections, as `recent_reflections`.
+    receives those found in the trace (`ace.cases`), and one that takes `standard_trace` the trace as it was read. If
+    `KnownStep` found that the skillbook already answers them all, the reflector is not asked, and the reflection is
+    empty. If the run was cancelled, the sample ends here. In a run with a `reflection_window`, the reflector also
+    receives the most recent reflections, as `recent_reflections`.
 
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
@@ -75,19 +78,19 @@ class ReflectStep:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        # Imported here, because both need pydantic, which building a pipeline must not load.
+        # Imported here, because it needs pydantic, which building a pipeline must not load.
         from ace.outputs import AgentOutput
-        from ace.roles.trace_reading import read_trace
 
         trace = needed(ctx.trace, "trace", self)
         # Reading a large trace takes long enough to block an event loop.
-        read = await calling.function(lambda: read_trace(trace))
+        read = await calling.function(partial(read_trace_of, ctx))
+        ctx = with_trace_facts(ctx, read)
         if is_known(ctx):
             return ctx.replace(reflection=_nothing_new())
         with model_calls_for(ctx, "Reflector", allow=self.allow):
             redactor = redactor_for(getattr(self.reflector, "llm", None))
             ctx = await calling.function(partial(with_cases, ctx, read, redactor))
-            cases = {"cases": open_cases(ctx)} if _takes_cases(self.reflector) else {}
+            further = _taken(self.reflector, {"cases": open_cases(ctx)}, {"standard_trace": read})
             reflection = await call_reflector(
                 calling,
                 self.reflector,
@@ -99,19 +102,39 @@ class ReflectStep:
                 ground_truth=read["ground_truth"],
                 feedback=read["feedback"],
                 trace=trace,
-                **cases,
+                **further,
                 **recent_reflections_for(ctx),
             )
         return ctx.replace(reflection=reflection)
 
 
-def _takes_cases(reflector: ReflectorLike) -> bool:
-    """Return whether a reflector takes `cases`, which older ones do not."""
+def _taken(
+    reflector: ReflectorLike, optional: Mapping[str, object], named_only: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Return the arguments that a reflector takes.
+
+    Args:
+        reflector: The reflector.
+        optional: Arguments that older reflectors do not take; one with `**kwargs` takes them.
+        named_only: Arguments that are passed only if `reflect` itself names them: the function around a decorated one
+            may change the trace.
+    """
+    function = getattr(reflector.reflect, "__func__", reflector.reflect)
     try:
-        parameters = inspect.signature(reflector.reflect).parameters
+        parameters = _parameters(function)
     except (TypeError, ValueError):  # built in
-        return False
-    return "cases" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        return {}
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    given = {name: value for name, value in optional.items() if takes_any or name in parameters}
+    if not hasattr(function, "__wrapped__"):
+        given.update((name, value) for name, value in named_only.items() if name in parameters)
+    return given
+
+
+@functools.lru_cache(maxsize=16)
+def _parameters(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function; finding them takes as long as reading a short trace."""
+    return inspect.signature(function).parameters
 
 
 def _nothing_new() -> ReflectorOutput:

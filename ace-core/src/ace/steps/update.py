@@ -25,7 +25,7 @@ from ace.calls.secrets import known_secrets, redact
 from ace.cases import missing_values
 from ace.context import ACEStepContext
 from ace.pipeline import lane_queue
-from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of, encodable
+from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
@@ -43,6 +43,7 @@ from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
+from ace.steps.trace_facts import question_of
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -61,9 +62,8 @@ _FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
-    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
-    all cases of the sample, or `InsightStep` that too few tasks have shown what it teaches, the skill manager is not
-    asked.
+    An operation gets the case that taught it, if there is one. The skill manager is not asked if `KnownStep` found that
+    the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights pending.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
@@ -86,8 +86,8 @@ class UpdateStep:
             and no evidence, and their source has no texts.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
-        sections: The names of the sections that new skills may be in; one for another section is moved to the nearest
-            of them, see `ace.steps.listed_section`. If it is empty, none is moved.
+        sections: The sections that new skills may be in; a skill for any other section is moved to the closest one, see
+            `ace.steps.listed_section`. If it is empty, any section is allowed.
         reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
             effect on a skill manager that makes no calls.
 
@@ -431,16 +431,6 @@ def _groups_of(ctx: ACEStepContext) -> list[str]:
 def _question_for_prompt(ctx: ACEStepContext, redactor: Redactor) -> str:
     """Return the redacted question. It may be of any length, so this must not block an event loop."""
     return encodable(redactor.redact(question_of(ctx)))
-
-
-def question_of(ctx: ACEStepContext) -> str:
-    """Return the question of the sample, else that of the trace; empty if neither has one."""
-    question = attribute_of(ctx.sample, "question")
-    if isinstance(question, str):
-        return question
-    from ace.roles.trace_reading import read_trace
-
-    return read_trace(ctx.trace)["question"]
 
 
 def progress_of(ctx: ACEStepContext) -> str:

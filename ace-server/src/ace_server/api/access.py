@@ -112,8 +112,8 @@ async def _key_of(request: Request, state: ServerState, origin: str) -> Key:
     given = request.headers.get("authorization", "")
     scheme, _, secret = given.partition(" ")
     found = None
-    if scheme.lower() == "bearer" and secret.strip():
-        found = await anyio.to_thread.run_sync(state.keys.find, secret.strip())
+    if scheme.lower() == "bearer" and (secret := secret.strip()):
+        found = state.keys.recent(secret) or await anyio.to_thread.run_sync(state.keys.find, secret)
     if found is not None:
         return found
     try:

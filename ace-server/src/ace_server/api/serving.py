@@ -119,7 +119,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             score=body.score,
             correction=body.correction or None,
             comment=body.comment or None,
-            idempotency_key=body.idempotency_key,
+            idempotency_key=access.state.subjects.idempotency(body.idempotency_key),
         )
         try:
             return FeedbackAccepted(
@@ -154,7 +154,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
                 trace,
                 key=access.key.id,
                 subject=None if subject is None else access.state.subjects.pseudonym(subject),
-                idempotency_key=idempotency_key,
+                idempotency_key=access.state.subjects.idempotency(idempotency_key),
             )
         )
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -31,11 +31,11 @@ class Visitor:
     """Who has logged in."""
 
     id: str
-    """The id of the key, or `command` for the one-time token."""
+    """The id of the key, `command` for the one-time token, or `proxy:USER` for a user of the proxy."""
     name: str
-    """The name of the key."""
+    """The name of the key or of the user."""
     scopes: frozenset[str]
-    """What the key may be used for."""
+    """What the visitor may do."""
     book: str | None
     """The only book that the key is for; None for all."""
     session: str
@@ -59,6 +59,16 @@ class Visitor:
             session: The name of the login.
         """
         return cls(TOKEN_VISITOR, "one-time token", frozenset({"admin"}), None, session)
+
+    @classmethod
+    def with_proxy(cls, user: str, scopes: Collection[str]) -> Visitor:
+        """Return the visitor that the proxy in front has named.
+
+        Args:
+            user: The name of the user there.
+            scopes: What such users may do.
+        """
+        return cls(f"proxy:{user}", user, frozenset(scopes), None, f"proxy:{user}")
 
     def allows(self, scope: Scope) -> bool:
         """Return whether the visitor may do something; `admin` includes the other scopes.

@@ -82,24 +82,23 @@ def command(
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or glob patterns of traces; - reads standard input. With --task, --mode or --watch, it may
-            be omitted; then the trace log execution_traces.jsonl in the folder of the setting logs is read.
+        path: Files, folders or glob patterns of traces; - reads standard input. [default with --task, --mode or
+            --watch: execution_traces.jsonl in the folder of the setting logs]
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
-        group: Review this many traces together, to find what shows only in several of them. Needs --reflector
-            recursive.
+        group: Review this many traces together, to find patterns across traces. Requires --reflector recursive.
         loop: Options of learning from tasks.
         validation: Options of the validation.
-        environment: How an answer to a sample of --validate is scored, as for `ace train`.
-        again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
+        environment: How answers to the samples of --validate are scored, as for `ace train`.
+        again: Also process traces that this skillbook has already learned from. By default, they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     check_from_one({"--group": group})
     if group is not None and run.reflector != "recursive":
-        raise UsageError("--group is an option of --reflector recursive")
+        raise UsageError("--group requires --reflector recursive")
     block = None if loop.block is None else str(loop.block)
     flags = {**model_options.flags(), **run.flags(), "skillbook": skillbook, "block": block}
     settings = load_settings(flags, config=run.config)
@@ -215,7 +214,7 @@ class Learn(LearningCommand):
 
     @property
     def is_told_by_trace(self) -> bool:
-        """Whether what becomes of each trace is printed."""
+        """Whether the decision about each trace is printed."""
         return self.choice.is_loop
 
     @property
@@ -255,7 +254,7 @@ class Learn(LearningCommand):
         return runner
 
     def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
-        """Return the limits of what is kept, and where insights and artifacts are written."""
+        """Return the limits of learning, and where insights and artifacts are written."""
         options: LearningOptions = {"max_operations": self.choice.max_operations}
         if not self.choice.has_insights:
             return options
@@ -305,7 +304,7 @@ class Learn(LearningCommand):
         place: SkillbookPlace,
         **options: Unpack[RunOptions],
     ) -> Results:
-        """Run, with validations if requested, and tell what becomes of each trace."""
+        """Run, with validations if requested, and print the decision about each trace."""
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
         if self.choice.is_loop:

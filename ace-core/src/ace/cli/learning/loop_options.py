@@ -1,4 +1,4 @@
-"""The options of `ace learn` that decide what is kept of a trace: the mode, the confidence, the gates, the limits."""
+"""The options of `ace learn` that decide what is learned from a trace: the mode, the confidence, gates and limits."""
 
 from __future__ import annotations
 
@@ -41,32 +41,31 @@ class LoopFlags:
     task: Annotated[list[str], Parameter(name=["--task", "--beads"], negative="", show_default=False)] = field(
         default_factory=list
     )
-    """Learn only from the attempts at these tasks in a trace log; several ids are separated by commas."""
+    """Learn only from the attempts at these tasks in a trace log; separate ids by commas, or repeat the option."""
     mode: Literal["online", "offline"] | None = None
-    """online learns from each attempt once, in the order of the log. offline repeats them in 3 epochs with the tasks in
-    a random order, removes skills with a net score below -3 after each, and ends early if an epoch changes no skill.
-    [default: online with --task]"""
+    """online learns from each attempt once, in the order of the log. offline learns in 3 epochs with the tasks in
+    random order; after each, it removes skills with a net score below -3, and it stops after an epoch that changes no
+    skill. [default with --task: online]"""
     watch: Annotated[bool, Flag] = False
-    """When the attempts in the trace log are learned, wait for further ones, until Ctrl-C. Each is learned once, even
-    after a restart."""
+    """Follow the trace log, and learn from new attempts until Ctrl-C. Each attempt is learned once, even after a
+    restart."""
     min_confidence: float | None = None
-    """Learn only insights with at least this confidence, from 0 to 1. It depends on how many tasks have shown them;
-    the others wait in insights.jsonl. [default: 0; 0.8 with --task, --mode or --watch]"""
+    """Learn only insights with at least this confidence, from 0 to 1, which depends on how many tasks support them.
+    Other insights stay pending in insights.jsonl. [default: 0; with --task, --mode or --watch: 0.8]"""
     max_operations: Annotated[int | None, Parameter(name=["--max-operations", "--max-deltas"])] = None
-    """Apply at most this many changes from one trace, judgements of skills not counted. [default: no limit; 3 with
-    --task, --mode or --watch]"""
+    """Apply at most this many changes per trace, not counting judgements of skills. [default: no limit; with --task,
+    --mode or --watch: 3]"""
     gate: str | None = None
-    """What decides whether the changes from a trace are kept; several are separated by commas, and all must accept.
-    counters refuses changes that lose skills which were judged helpful. cases asks the model the cases of the affected
-    skills, and refuses changes that break one. score needs --validate. A gate needs a .db skillbook.
-    [default: none; with --task, --mode or --watch: cases, or counters if the skillbook has no cases; score with
-    --validate]"""
+    """The checks that changes must pass, separated by commas. counters refuses to lose skills that were judged helpful.
+    cases runs the cases of the affected skills, and refuses changes that break one. score requires --validate, and
+    rolls back changes after which the score fell. Requires a .db skillbook. [default: none; with --task, --mode or
+    --watch: cases, or counters if the skillbook has no cases; with --validate: score]"""
     block: Path | None = None
-    """Write the skills into a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
-    starts with the skills in it, in the block or as lines [Bullet #ID, helpful:N, harmful:M] text.
+    """Write the skills to a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
+    starts with the skills in this file: in the block, or in lines such as [Bullet #ID, helpful:N, harmful:M] text.
     [env: ACE_BLOCK]"""
     use_legacy: Annotated[bool, Flag] = False
-    """The same as --min-confidence 0 --gate none: learn from every insight, without a gate."""
+    """Learn from every insight, without a gate; the same as --min-confidence 0 --gate none."""
 
     def checked(
         self,
@@ -76,7 +75,7 @@ class LoopFlags:
         run: RunFlags,
         validation: ValidationOptions,
     ) -> LoopChoice:
-        """Return what was chosen, with the defaults.
+        """Return the validated options, with the defaults.
 
         Args:
             paths: The inputs.
@@ -86,7 +85,7 @@ class LoopFlags:
             validation: The options of the validation.
 
         Raises:
-            UsageError: The options do not fit together, or not to the skillbook.
+            UsageError: The options contradict each other, or the skillbook does not support them.
         """
         check_from_one({"--max-operations": self.max_operations})
         self._check_confidence()
@@ -120,7 +119,7 @@ class LoopFlags:
         self, paths: Sequence[str], settings: Settings, run: RunFlags, validation: ValidationOptions
     ) -> None:
         if self.mode == "offline":
-            raise UsageError("--watch learns from attempts as they come; --mode offline needs them all, so omit one")
+            raise UsageError("--watch follows a growing log, and --mode offline needs a complete one; omit one of them")
         if run.resume or run.give_up:
             raise UsageError("--watch always resumes where it was stopped; omit --resume and --give-up")
         if STANDARD_INPUT in paths:
