@@ -23,7 +23,8 @@ from typing import Final, NamedTuple, Protocol
 
 from benchmarks.options import parser_of
 
-SEED: Final = 28
+SEED: Final = 20261126
+"""The finder was not changed after these texts had been seen. If it is, take another seed."""
 TEXTS_OF_A_KIND: Final = 100
 
 LOOKED_FOR: Final = {

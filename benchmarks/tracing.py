@@ -16,8 +16,10 @@ from typing import Any
 
 from ace.protocols.observers import (
     AnswerEvaluated,
+    ArtifactWritten,
     BatchJudged,
     Event,
+    InsightsFound,
     ReflectionTurn,
     RunEnded,
     RunStarted,
@@ -46,12 +48,27 @@ IN_STEPS: dict[str, list[Event]] = {
         SubQuestionAnswered("r", "t", 1, "query", 9, 1),
     ],
     "TagStep": [],
+    "InsightStep": [
+        InsightsFound(
+            run_id="r",
+            trace_id="t",
+            task_id="bd-1",
+            description="Fix the imports",
+            success=False,
+            consulted=2,
+            files=1,
+            min_confidence=0.8,
+            ready=1,
+            pending=2,
+        )
+    ],
     "UpdateStep": [call()],
     "GateStep": [BatchJudged("r", "t", "CounterGate", True, "enough", {"net": 1}, {"net": 2})],
     "ApplyStep": [
         SkillsChanged("r", "t", (SkillChange("ADD", "a-00001"),), ()),
         SkillProven("r", "t", "a-00001", True, "before", "after", 0),
     ],
+    "ArtifactStep": [ArtifactWritten("r", "t", 18, "logs/artifacts/20261122T120000.123456Z-v18")],
 }
 """What happens inside the steps of a sample."""
 
@@ -79,9 +96,9 @@ def per_event(samples: int) -> dict[str, float]:
                 emit(event)
                 taken.setdefault(type(event).__name__, []).append((time.thread_time() - started) * 1e6)
             emit(RunEnded("r", samples, 0, 0, 0, 1.0, ""))
-        received, sent = len(collector.spans), samples * 11 + 1
+        received, sent = len(collector.spans), samples * 13 + 1
         require(received == sent, f"{received} of {sent} spans were received")
-        received, sent = len(collector.logs), samples * 4 + 2
+        received, sent = len(collector.logs), samples * 6 + 2
         require(received == sent, f"{received} of {sent} log events were received")
     every = list(taken.values())
     return {**{kind: median(each) for kind, each in taken.items()}, "mean": sum(map(sum, every)) / len(events)}

@@ -48,7 +48,7 @@ def test_an_issue_whose_tests_pass_is_learned_from_and_closed(tracker: Tracker, 
 def test_an_issue_whose_tests_fail_is_learned_from_and_stays_open(tracker: Tracker, issue: str) -> None:
     done = tracker.ace("close", issue, "--test", FAILING)
     assert done.code == 1
-    assert f"ace: the tests fail, so {issue} stays open; fix them" in done.err
+    assert f"ace: the tests failed, so {issue} stays open; fix them" in done.err
     assert tracker.status_of(issue) == "open"
     [trace] = tracker.traces()
     assert trace["outcome"] == "failure"
@@ -67,7 +67,7 @@ def test_force_closes_an_issue_whose_tests_fail(tracker: Tracker, issue: str) ->
 def test_an_issue_without_a_test_command_is_closed_and_the_trace_says_so(tracker: Tracker, issue: str) -> None:
     done = tracker.ace("close", issue, "--no-learn")
     assert done.code == 0
-    assert "no command: give --test, or set test in the table beads of ace.toml" in done.out
+    assert "no command: pass --test, or set test in the table beads of ace.toml" in done.out
     assert [(trace["outcome"], trace["tested"]) for trace in tracker.traces()] == [("success", False)]
 
 
@@ -103,7 +103,7 @@ def test_another_version_of_bd_closes_the_issue_too(tracker: Tracker, issue: str
 def test_an_issue_that_bd_does_not_close_is_named(tracker: Tracker, issue: str, fault: str, said: str) -> None:
     done = tracker.ace("close", issue, "--no-learn", environ={"FAKE_BD_FAULT": f"close:{fault}"})
     assert done.code == 1
-    assert f"ace: {said}; run 'bd close bd-1' when that is solved" in done.err
+    assert f"ace: {said}; solve the problem, then run 'bd close bd-1'" in done.err
     assert len(tracker.traces()) == 1
 
 
@@ -140,7 +140,7 @@ def test_a_closed_issue_is_not_closed_again(tracker: Tracker, issue: str) -> Non
     tracker.bd("close", issue)
     done = tracker.ace("close", issue)
     assert done.code == 2
-    assert "bd-1 is closed already; 'ace learn --task bd-1' learns from the attempts at it" in done.err
+    assert "bd-1 is already closed; to learn from the attempts at it: ace learn --task bd-1" in done.err
 
 
 def test_outside_of_a_project_nothing_is_done(tracker: Tracker, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_outside_of_a_project_nothing_is_done(tracker: Tracker, tmp_path: Path) 
 def test_when_learning_fails_the_issue_is_closed_and_queued(tracker: Tracker, issue: str) -> None:
     done = tracker.ace("close", issue, "--test", "true", environ={"ACE_MODEL": "openai/unknown"})
     assert (done.code, tracker.status_of(issue)) == (1, "closed")
-    assert "ace: learning from bd-1 failed with exit code 2, and is queued; the next hook tries it again" in done.err
+    assert "ace: learning from bd-1 failed with exit code 2; it is queued and retried" in done.err
     assert [job.field("task_id") for job in queue_of(tracker).waiting()] == [issue]
 
 

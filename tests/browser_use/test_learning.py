@@ -71,13 +71,15 @@ def test_two_browsers_at_once_do_not_mix(site: Site) -> None:
         task = harbour.task_of(request)
         if harbour.is_of_browser(request) and task not in begun:
             begun.add(task)
-            both.wait(60)
+            both.wait(300)
         return harbour.script(request)
 
     ships = ["Ada", "Bee"]
     with ScriptedServer(script) as server:
         model = harbour.browser_llm(server)
-        runner = BrowserUse.from_model(model, ace_llm=client_for(server), browser=harbour.profile())
+        # The browser that starts first waits for the other one; by default, its agent asks again after a minute.
+        patient: dict[str, Any] = {"llm_timeout": 600, "step_timeout": 600}
+        runner = BrowserUse.from_model(model, ace_llm=client_for(server), browser=harbour.profile(), **patient)
         tasks = [f"Book a berth for {ship} at {site.address}/plain please" for ship in ships]
         traces = list(map(trace_of, runner.run(tasks, workers=2)))
         asked = [request for request in server.requests if harbour.is_of_browser(request)]

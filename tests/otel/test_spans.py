@@ -17,7 +17,9 @@ from ace.environments import Sample, SimpleEnvironment
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.observers import (
     AnswerEvaluated,
+    ArtifactWritten,
     BatchJudged,
+    InsightsFound,
     ModelCalled,
     SkillChange,
     SkillProven,
@@ -139,6 +141,21 @@ def test_log_events_name_their_span(collector: Collector) -> None:
                 BatchJudged("", "", "CounterGate", accepted=True, reason="enough", before={"net": 1}, after={"net": 2})
             )
             emit(AnswerEvaluated("", "", "Exact", {"score": 0.5}))
+            emit(
+                InsightsFound(
+                    run_id="",
+                    trace_id="",
+                    task_id="bd-1",
+                    description=f"Fix {SECRET}",
+                    success=False,
+                    consulted=2,
+                    files=1,
+                    min_confidence=0.8,
+                    ready=1,
+                    pending=2,
+                )
+            )
+            emit(ArtifactWritten("", "", 18, f"logs/{SECRET}/20261122T120000.123456Z-v18"))
             return ScriptedSkillManager().update_skills(**arguments)
 
     with instrument():
@@ -158,7 +175,9 @@ def test_log_events_name_their_span(collector: Collector) -> None:
     assert failure.text == "sample 2 of epoch 1 failed at ReflectStep: ValueError"
     assert failure.attributes["exception.type"] == "ValueError" and ids[failure.span].name == "ace.sample"
     assert sorted((log.name, log.text) for log in logs if log not in (logs[0], logs[-1], failure)) == [
+        ("ace.artifact.written", "artifacts of version 18"),
         ("ace.gate.judged", "CounterGate: operations accepted"),
+        ("ace.insights.found", "insights: 1 to learn, 2 pending"),
         ("ace.skill.changed", "ADD kit-00001"),
         ("ace.skill.changed", "UPDATE maths-00009 skipped: no such skill, [hidden: secret]"),
         ("ace.skill.proven", "proof of maths-00001: passed"),

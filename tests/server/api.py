@@ -16,6 +16,7 @@ from ace import LiteLLMClient, Skillbook
 from ace_server import keys, opening, tables
 from ace_server.api.app import create_app
 from ace_server.database import Database, now
+from ace_server.pages import routes
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
 from ace_server.subjects import Subjects
@@ -91,7 +92,15 @@ class Api:
 
 
 @contextmanager
-def running_api(database: Database, folder: Path, *, script: Script | None = None, **settings: Any) -> Iterator[Api]:
+def running_api(
+    database: Database,
+    folder: Path,
+    *,
+    script: Script | None = None,
+    with_pages: bool = False,
+    proxy_secret: str | None = None,
+    **settings: Any,
+) -> Iterator[Api]:
     """Run the app on a migrated database."""
     found = ServerSettings(data=folder, **settings)
     (folder / "books").mkdir(exist_ok=True)
@@ -101,7 +110,8 @@ def running_api(database: Database, folder: Path, *, script: Script | None = Non
         opening.add_book(found, database, "default", exist_ok=True)
         with database.writing() as connection:
             _, key = keys.add_key(connection, "admin", ["admin"])
-        with TestClient(create_app(service), raise_server_exceptions=False) as test_client:
+        app = create_app(service, pages=routes(service) if with_pages else (), proxy_secret=proxy_secret)
+        with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as test_client:
             yield Api(test_client, service, key)
 
 

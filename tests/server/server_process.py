@@ -25,6 +25,8 @@ FAST = {
 }
 """Settings with which a test does not wait."""
 
+_MOST_LOOKS = 4_000
+
 
 class ServerProcess:
     """A service that runs while the block does.
@@ -84,7 +86,8 @@ class ServerProcess:
     def stop(self) -> int:
         """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait()
+        wait_for(lambda: self.process.poll() is not None)
+        return self.process.returncode
 
     def _address(self) -> str | None:
         assert self.process.poll() is None, self.said
@@ -93,9 +96,10 @@ class ServerProcess:
 
 
 def wait_for(look: Callable[[], Found | None]) -> Found:
-    """Return what a function finds, as soon as it finds something."""
-    while True:
+    """Return what a function finds, as soon as it finds something. It fails after thousands of looks."""
+    for _ in range(_MOST_LOOKS):
         found = look()
         if found:
             return found
         time.sleep(0.05)
+    raise AssertionError("what is waited for does not happen")

@@ -15,10 +15,10 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import dbos  # noqa: F401  # the children import it otherwise, each of them
 import sqlalchemy as sa
@@ -33,8 +33,17 @@ from ace_server.jobs import start_worker
 from ace_server.seal import Seal
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
+from tests.server.service_world import wait_until
 
 When = Literal["before", "inside", "after"]
+
+
+class Exchange(NamedTuple):
+    """A response."""
+
+    status: int
+    retry_after: str | None
+    body: dict[str, Any]
 
 
 class ServiceProcess:
@@ -46,10 +55,18 @@ class ServiceProcess:
         api_base: The address of the model.
         seal_key: The key of the seal.
         settings: The settings of the service.
+        has_worker: Whether it learns.
     """
 
     def __init__(
-        self, folder: Path, location: str | Path, api_base: str, seal_key: str, settings: Mapping[str, object]
+        self,
+        folder: Path,
+        location: str | Path,
+        api_base: str,
+        seal_key: str,
+        settings: Mapping[str, object],
+        *,
+        has_worker: bool = True,
     ) -> None:
         self._life = {
             "folder": str(folder),
@@ -57,6 +74,7 @@ class ServiceProcess:
             "api_base": api_base,
             "seal_key": seal_key,
             "settings": dict(settings),
+            "has_worker": has_worker,
         }
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(
@@ -85,24 +103,47 @@ class ServiceProcess:
         """Send a signal to the service."""
         os.kill(self.child, number)
 
-    def status(self) -> int:
-        """Wait until the service has ended, and return its exit code; negative if a signal ended it."""
+    def is_running(self) -> bool:
+        """Return whether the service has not ended yet."""
+        try:
+            state = Path(f"/proc/{self.child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return False
+        return state != "Z"
+
+    def status(self, progress: Callable[[], object] = lambda: None) -> int:
+        """Wait until the service has ended, and return its exit code; negative if a signal ended it.
+
+        Args:
+            progress: What changes while it is worth to wait.
+        """
+        wait_until(lambda: not self.is_running(), progress)
         return os.waitstatus_to_exitcode(self._number())
 
     def post(self, path: str, body: object, key: str) -> int | None:
         """Send JSON, and return the status of the response; None if there was no response."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-            connection.request("POST", path, json.dumps(body), headers)
-            return connection.getresponse().status
+            return self.exchange(path, body, key).status
         except (OSError, HTTPException):
             return None
-        finally:
-            connection.close()
+
+    def exchange(self, path: str, body: object, key: str) -> Exchange:
+        """Send JSON, and return the response.
+
+        Raises:
+            OSError: There was no response.
+            HTTPException: The response was not complete.
+        """
+        with contextlib.closing(HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            connection.request("POST", path, json.dumps(body), headers)
+            response = connection.getresponse()
+            return Exchange(response.status, response.headers.get("retry-after"), json.loads(response.read()))
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and a service that a failed test has left."""
+        if self.child and self.is_running():
+            os.kill(self.child, signal.SIGKILL)
         self._process.communicate()
 
     def _number(self) -> int:
@@ -111,9 +152,9 @@ class ServiceProcess:
 
 
 @contextlib.contextmanager
-def service_process(*arguments: Any) -> Iterator[ServiceProcess]:
+def service_process(*arguments: Any, **options: Any) -> Iterator[ServiceProcess]:
     """Run the process while the block runs."""
-    found = ServiceProcess(*arguments)
+    found = ServiceProcess(*arguments, **options)
     try:
         yield found
     finally:
@@ -168,7 +209,7 @@ def _serve(life: Mapping[str, Any], tell: Any) -> int:
         create_app(service),
         listening,
         service=service,
-        start_worker=lambda: start_worker(service),
+        start_worker=(lambda: start_worker(service)) if life["has_worker"] else None,
         on_ready=lambda: tell(port),
     )
 

@@ -104,16 +104,50 @@ def states(service: Service) -> list[str]:
     return [row.state for row in rows_of(service, tables.feedback)]
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so. The time limit of the job ends the test if it never is."""
+_MOST_LOOKS = 6_000
+"""How often a wait looks without seeing anything change, before it fails."""
+
+
+def wait_until(is_so: Callable[[], bool], progress: Callable[[], object] = lambda: None) -> None:
+    """Wait until something is so. It fails if it is not, and nothing has changed any more at thousands of looks.
+
+    Args:
+        is_so: Whether it is so.
+        progress: What changes while it is worth to wait.
+    """
+    seen, looks = progress(), 0
     while not is_so():
+        assert looks < _MOST_LOOKS, f"what is waited for does not happen; the last that was seen: {seen}"
         time.sleep(0.02)
+        before, seen = seen, progress()
+        looks = looks + 1 if seen == before else 0
+
+
+def learning_states(service: Service) -> tuple[list[str], list[tuple[str, int]]]:
+    """Return the states of the feedback, and the states and attempts of the batches."""
+    batches = [(row.state, row.attempts) for row in rows_of(service, tables.batch)]
+    return states(service), batches
 
 
 def wait_for_batches(service: Service, count: int = 1) -> list[Row]:
     """Wait until this many batches have ended, and return them."""
-    wait_until(lambda: sum(row.state in ("learned", "failed") for row in rows_of(service, tables.batch)) >= count)
+    wait_until(
+        lambda: sum(row.state in ("learned", "failed") for row in rows_of(service, tables.batch)) >= count,
+        lambda: learning_states(service),
+    )
     return rows_of(service, tables.batch)
+
+
+def wait_until_learned(service: Service, is_running: Callable[[], bool]) -> None:
+    """Wait until all feedback is learned. It fails if a batch fails, or if the process that learns has ended."""
+
+    def is_learned() -> bool:
+        feedback, batches = learning_states(service)
+        assert "failed" not in feedback, batches
+        assert is_running(), f"the service has ended; the feedback is {feedback}"
+        return {*feedback, *(state for state, _ in batches)} == {"learned"}
+
+    wait_until(is_learned, lambda: learning_states(service))
 
 
 def learn_all(service: Service) -> list[str]:

@@ -19,6 +19,25 @@ def test_a_second_migration_changes_nothing(database: Database) -> None:
     assert database.migrate() == 0
 
 
+def test_a_database_of_version_1_gets_the_new_columns_and_loses_clear_idempotency_keys(database: Database) -> None:
+    row = {"id": "fbk_1", "at": 0, "book": "b", "kind": "feedback", "key": "key_1", "state": "new"}
+    with database.writing() as connection:
+        connection.execute(sa.insert(tables.feedback).values(**row, idempotency_key="jane@acme.com"))
+        place = "batch" if database.schema is None else f"{database.schema}.batch"
+        for column in ("accepted", "refused", "steps"):
+            connection.exec_driver_sql(f"ALTER TABLE {place} DROP COLUMN {column}")
+        connection.execute(sa.update(tables.schema_version).values(version=1))
+    with pytest.raises(DatabaseVersionError, match="ace server migrate"):
+        database.check()
+    assert database.migrate() == 1
+    with database.writing() as connection:
+        connection.execute(sa.insert(tables.batch).values(id="bat_1", at=0, book="b", state="queued", samples=1))
+        batch = connection.execute(sa.select(tables.batch)).one()
+        assert (batch.accepted, batch.refused, batch.steps) == (0, 0, None)
+        [feedback] = connection.execute(sa.select(tables.feedback)).all()
+        assert (feedback.id, feedback.idempotency_key) == ("fbk_1", None)
+
+
 def test_a_database_without_tables_is_not_used(tmp_path: Path) -> None:
     database = Database(tmp_path / "server.db")
     with pytest.raises(DatabaseVersionError, match="ace server migrate"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,17 @@ from ace_server import keys, tables
 from ace_server.database import Database
 from tests.server.model_calls import paid_again
 from tests.server.service_process import ServiceProcess, service_process
-from tests.server.service_world import FAST, SEAL_KEY, add_book, add_request, rows_of, service_on, wait_until
+from tests.server.service_world import (
+    FAST,
+    SEAL_KEY,
+    add_book,
+    add_request,
+    learning_states,
+    rows_of,
+    service_on,
+    wait_until,
+    wait_until_learned,
+)
 from tests.support.learning_script import learning_script
 from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -41,15 +52,16 @@ def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_databas
     database.migrate()
     learns = learning_script()
     processes: list[ServiceProcess] = []
-    asked = threading.Event()
+    asked, killing = threading.Event(), threading.Lock()
 
     def script(request: ScriptedRequest) -> Any:
-        if request.number >= 2 and not asked.is_set():  # in the middle of the batch: the process never returns
-            started = {row.id: row.process for row in rows_of(service, tables.worker)}
-            for batch in rows_of(service, tables.batch, state="running"):
-                if batch.worker in started:  # not yet, if the other worker took it over while this one was slow
-                    os.kill(started[batch.worker], signal.SIGKILL)
-                    asked.set()
+        with killing:
+            if request.number >= 2 and not asked.is_set():  # in the middle of the batch: the process never returns
+                started = {row.id: row.process for row in rows_of(service, tables.worker)}
+                for batch in rows_of(service, tables.batch, state="running"):
+                    if batch.worker in started:  # not yet, if the other worker took it over while this one was slow
+                        os.kill(started[batch.worker], signal.SIGKILL)
+                        asked.set()
         return learns(request)
 
     with ScriptedServer(script) as server, ExitStack() as open_processes:
@@ -74,12 +86,12 @@ def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_databas
         wait_until(lambda: len(rows_of(service, tables.worker)) == 2)
         for word in words:
             assert give(processes[0], key, requests[word], word) in (202, None)
-        asked.wait()
-        [killed] = [each for each in processes if not _is_alive(each.child)]
+        wait_until(asked.is_set, lambda: learning_states(service))
+        [killed] = [each for each in processes if not each.is_running()]
         [other] = [each for each in processes if each is not killed]
         for word in words:  # those without a response
             assert give(other, key, requests[word], word) == 202
-        wait_until(lambda: [row.state for row in rows_of(service, tables.feedback)] == ["learned"] * 3)
+        wait_until_learned(service, other.is_running)
         other.signal(signal.SIGTERM)
         assert (killed.status(), other.status()) == (-signal.SIGKILL, 0)
     with closing(service.open_book("default")) as book:
@@ -87,42 +99,121 @@ def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_databas
     database.close()
 
 
-def test_learning_continues_when_postgres_is_back(own_postgres: PostgresServer, tmp_path: Path) -> None:
+class Users:
+    """Users that ask without a pause, and give feedback whenever there is a lesson left, until they are told to stop.
+
+    Args:
+        process: The service.
+        key: Their key.
+    """
+
+    def __init__(self, process: ServiceProcess, key: str) -> None:
+        self._process, self._key = process, key
+        self._lock = threading.Lock()
+        self._left: deque[str] = deque()
+        self._is_stopped = False
+        self.answered: list[str] = []
+        self.learnable: dict[str, str] = {}
+        self.refused = 0
+        self.wrong: list[object] = []
+        self._threads = [threading.Thread(target=self._use) for _ in range(4)]
+        for thread in self._threads:
+            thread.start()
+
+    def teach(self, *words: str) -> None:
+        """Have users give feedback about these words."""
+        self._left.extend(words)
+
+    def wait_for(self, is_so: Callable[[Users], bool]) -> None:
+        """Wait until something is so. It fails if a response was wrong."""
+
+        def is_over() -> bool:
+            assert not self.wrong
+            return is_so(self)
+
+        wait_until(is_over, lambda: (len(self.learnable), self.refused))
+
+    def stop(self) -> None:
+        """Have them stop, and wait until they have."""
+        self._is_stopped = True
+        for thread in self._threads:
+            thread.join()
+        assert not self.wrong
+
+    def _use(self) -> None:
+        try:
+            while not self._is_stopped:
+                word = self._left.popleft() if self._left else None
+                request = self._ask(word or "rain")
+                while word is not None and not self._is_acknowledged(request, word):
+                    self._ask("rain")
+        except BaseException as error:  # the test reports it
+            self.wrong.append(error)
+
+    def _ask(self, word: str) -> str:
+        found = self._process.exchange("/v1/answers", {"question": f"What about {word}?"}, self._key)
+        assert found.status == 200, found
+        self.answered.append(found.body["request_id"])
+        return str(found.body["request_id"])
+
+    def _is_acknowledged(self, request: str, word: str) -> bool:
+        body = {"request_id": request, "correction": f"LESSON {word}", "idempotency_key": word}
+        found = self._process.exchange("/v1/feedback", body, self._key)
+        assert (found.status, found.retry_after) in ((202, None), (503, "5")), found
+        with self._lock:
+            if found.status == 202:
+                self.learnable[word] = found.body["feedback_id"]
+            else:
+                self.refused += 1
+        return found.status == 202
+
+
+def test_nothing_is_lost_when_postgres_is_restarted_while_it_is_used(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
     database = Database(own_postgres.address)
     database.migrate()
     learns = learning_script()
-    asked, is_down = threading.Event(), threading.Event()
+    is_learning, is_down = threading.Event(), threading.Event()
 
     def script(request: ScriptedRequest) -> Any:
-        if request.number == 3:  # in the middle of a batch
-            asked.set()
+        if request.role == "skill_manager_together":  # in the middle of the first batch
+            is_learning.set()
             is_down.wait()
         return learns(request)
 
+    words = [f"word{number}" for number in range(16)]
     with ScriptedServer(script) as server:
-        settings = {**FAST, "batch_size": 2, "batch_age": 1000, "database": own_postgres.address}
+        settings: dict[str, Any] = {**FAST, "batch_size": 4, "batch_age": 1000, "database": own_postgres.address}
         service = service_on(database, tmp_path, server.api_base)
-        add_book(service, location=f"{own_postgres.address}?book=default")
+        add_book(service, location=f"{own_postgres.address}?book=default", publish="always")
         with database.writing() as connection:
-            key = keys.add_key(connection, "test", ["feedback"])[1]
-        words = [f"word{number}" for number in range(4)]
-        requests = {word: add_request(service, word) for word in words}
+            key = keys.add_key(connection, "test", ["infer", "feedback"])[1]
         with service_process(tmp_path, own_postgres.address, server.api_base, SEAL_KEY, settings) as process:
             process.start()
-            for word in words[:3]:
-                assert give(process, key, requests[word], word) == 202
-            asked.wait()
+            users = Users(process, key)
+            users.teach(*words[:4])
+            users.wait_for(lambda _: is_learning.is_set())
+            users.teach(*words[4:8])  # some are being sent when it stops
             own_postgres.stop(signal.SIGQUIT)
             is_down.set()
-            assert give(process, key, requests[words[3]], words[3]) == 503
+            before = len(users.answered)
+            users.teach(*words[8:12])
+            users.wait_for(lambda users: users.refused >= 8 and len(users.answered) >= before + 20)
             own_postgres.start()
-            wait_until(lambda: give(process, key, requests[words[3]], words[3]) == 202)
-            wait_until(lambda: [row.state for row in rows_of(service, tables.feedback)] == ["learned"] * 4)
+            users.teach(*words[12:])
+            users.wait_for(lambda users: set(users.learnable) == set(words))
+            users.stop()
+            wait_until_learned(service, process.is_running)
             process.signal(signal.SIGTERM)
             assert process.status() == 0
-        assert paid_again(server.requests) == 0
+        learning = [request for request in server.requests if request.role != "agent"]
+        assert paid_again(learning) <= settings["reflect_workers"], "only what was in flight is paid for twice"
+    assert {row.id for row in rows_of(service, tables.feedback)} == set(users.learnable.values())
+    assert {row.id for row in rows_of(service, tables.request)} == set(users.answered)
     with closing(service.open_book("default")) as book:
-        assert sorted(skill.content for skill in book.skills()) == [f"Remember LESSON {word}." for word in words]
+        learned = [skill.content for skill in book.skills()]
+    assert sorted(learned) == sorted(f"Remember LESSON {word}." for word in words)
     database.close()
 
 
@@ -162,11 +253,3 @@ def test_a_full_disk_stops_a_batch_which_continues_when_there_is_space(tmp_path:
     assert found["states_when_full"] == ["batched"] * 2
     assert (found["again"], found["states"]) == (["ended"], ["learned"] * 2)
     assert found["skills"] == ["Remember LESSON tides.", "Remember LESSON winds."]
-
-
-def _is_alive(process: int) -> bool:
-    """Return whether a process runs. One that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

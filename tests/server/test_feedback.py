@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -122,21 +123,21 @@ def test_a_full_disk_is_answered_with_503_and_leaves_no_half_row(tmp_path: Path)
         with database.engine.connect() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
 
-        def limit(connection: DBAPIConnection, _entry: object) -> None:
-            connection.cursor().execute(f"PRAGMA max_page_count = {pages + 2}")
+        most = pages + 2
 
-        event.listen(database.engine, "connect", limit)
-        database.engine.dispose()  # every new connection gets the limit
+        def limit(connection: DBAPIConnection, *_others: object) -> None:
+            connection.cursor().execute(f"PRAGMA max_page_count = {most}")
+
+        event.listen(database.engine, "checkout", limit)
         body = {"request_id": request, "comment": "x" * 90_000}
         response = api.post("/feedback", body)
         assert (response.status_code, response.json()["error"]["code"]) == (503, "unavailable")
         assert "retry-after" in response.headers
         assert len(api.rows(tables.feedback)) == 1
         assert api.ask("What about rain?")["answer"] == "unknown"
-        event.remove(database.engine, "connect", limit)
-        database.engine.dispose()
+        most = 2**30
         assert api.post("/feedback", body).status_code == 202
-    with sqlite3.connect(tmp_path / "server.db") as connection_:
+    with closing(sqlite3.connect(tmp_path / "server.db")) as connection_:
         assert connection_.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
 

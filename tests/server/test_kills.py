@@ -15,7 +15,16 @@ from ace_server import keys, tables
 from ace_server.database import Database
 from tests.server.model_calls import paid_again
 from tests.server.service_process import ServiceProcess, When, service_process
-from tests.server.service_world import FAST, SEAL_KEY, add_book, add_request, rows_of, service_on, wait_until
+from tests.server.service_world import (
+    FAST,
+    SEAL_KEY,
+    add_book,
+    add_request,
+    learning_states,
+    rows_of,
+    service_on,
+    wait_until_learned,
+)
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
@@ -100,15 +109,15 @@ def test_feedback_is_learned_once_whenever_the_service_is_killed(database: Datab
                 for word in words[: 2 * life + 2]:
                     if word not in acknowledged:
                         give(word)
-                assert process.status() == -signal.SIGKILL, place
+                status = process.status(lambda: (model.calls, learning_states(service)))
+                assert status == -signal.SIGKILL, place
                 server.wait_until_idle()
             process.start()
             for word in words:
                 if word not in acknowledged:
                     give(word)
             assert acknowledged == set(words)
-            wait_until(lambda: all(row.state == "learned" for row in rows_of(service, tables.feedback)))
-            wait_until(lambda: all(row.state == "learned" for row in rows_of(service, tables.batch)))
+            wait_until_learned(service, process.is_running)
             process.signal(signal.SIGTERM)
             assert process.status() == 0
         paid_twice = paid_again(server.requests)

@@ -14,6 +14,7 @@ import pytest
 from ace_server import jobs, tables
 from ace_server.batches import retry_batch
 from ace_server.database import Database
+from ace_server.learning import steps_from_json
 from ace_server.service import Service
 from tests.server.service_world import (
     add_book,
@@ -96,6 +97,10 @@ def test_a_correction_becomes_a_skill_and_a_candidate(
     assert states(service) == ["learned"]
     assert skills(service) == ["Remember LESSON tides."]
     assert (batch.state, batch.samples, batch.learned, batch.failed, batch.model_calls) == ("learned", 1, 1, 0, 2)
+    assert (batch.accepted, batch.refused) == (1, 0)
+    steps = steps_from_json(batch.steps)
+    assert {step: times.calls for step, times in steps.items()}.items() >= {"ReflectStep": 1, "GateStep": 1}.items()
+    assert all(times.seconds > 0 and times.failed == 0 for times in steps.values())
     [release] = rows_of(service, tables.release)
     assert (release.state, release.batch, release.id) == ("candidate", batch.id, batch.release)
     [review] = rows_of(service, tables.review)

@@ -1,12 +1,14 @@
 """Runs `ace learn --watch` again and again, and kills it at a chosen place each time. Started as a program.
 
 The arguments are the folder of the project, the seed, the number of kills, and those of `ace learn`. Each run is a fork
-of this process, which has imported everything; it ends by itself when the log has nothing new. The last run is not
-killed. The places of the kills are printed, one JSON list in each line.
+of this process, which has run a watch before and so has imported everything; it ends by itself when the log has nothing
+new. The last run is not killed. The places of the kills are printed, one JSON list in each line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -26,13 +28,16 @@ import ace.providers.litellm
 import ace.roles
 import ace.roles.trace_reading
 import ace.skillbook.sqlite_store
-import ace.steps
+import ace.steps.artifacts
 import ace.trace_log.log
-from ace.atomic_file import make_folder
 from ace.cli import main
 from ace.steps import ApplyStep, ArtifactStep, InsightOutcomeStep, InsightStep, PersistStep, ReflectStep
 
-PLACES = ("reflect", "insights", "before the commit", "after the commit", "artifact", "block", "append")
+STEPS = ("reflect", "insights", "before the commit", "after the commit", "artifact", "block")
+WRITES = {"append": 2, "half a file": 5}
+"""How often one attempt appends to the log of insights, and writes a file of an artifact."""
+FIRST = [*((place, 1) for place in STEPS), *((place, n + 1) for place, most in WRITES.items() for n in range(most))]
+"""The places of the first kills, and the number of the call. The others are chosen at random."""
 
 
 def die() -> NoReturn:
@@ -57,24 +62,20 @@ def dying(function: Callable[..., Any], after: int, *, is_late: bool) -> Callabl
     return call
 
 
-def torn(append_line: Callable[..., None], after: int) -> Callable[..., None]:
-    """Return an `append_line` that kills the process when it has written the half of its nth line."""
+def torn(write: Callable[..., None], after: int) -> Callable[..., None]:
+    """Return a function that kills the process when its nth call has written half of the data."""
     calls = 0
 
-    def append(path: str | Path, line: str, **options: Any) -> None:
+    def write_half(file: Any, data: bytes, **options: Any) -> None:
         nonlocal calls
         calls += 1
         if calls < after:
-            append_line(path, line, **options)
+            write(file, data, **options)
             return
-        make_folder(Path(path).parent)
-        with Path(path).open("ab") as file:
-            file.write(line.encode()[: len(line) // 2])
-            file.flush()
-            os.fsync(file.fileno())
+        write(file, data[: len(data) // 2], **options)
         die()
 
-    return append
+    return write_half
 
 
 def arm(place: str, after: int) -> None:
@@ -88,8 +89,12 @@ def arm(place: str, after: int) -> None:
         "block": (PersistStep, True),
     }
     if place == "append":
-        patched: Any = ace.insights
-        patched.append_line = torn(patched.append_line, after)
+        insights: Any = ace.insights
+        insights.append_whole = torn(insights.append_whole, after)
+        return
+    if place == "half a file":
+        artifacts: Any = ace.steps.artifacts
+        artifacts._write = torn(artifacts._write, after)
         return
     step, is_late = steps[place]
     step.__call__ = dying(step.__call__, after, is_late=is_late)
@@ -111,28 +116,38 @@ def run(folder: Path, arguments: list[str], place: str | None, after: int) -> in
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.chdir(folder)
     output = os.open(folder.parent / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    end_when_idle()
     if place is not None:
         arm(place, after)
+    os._exit(watch(folder, arguments))
+
+
+def watch(folder: Path, arguments: list[str]) -> int:
+    """Run one watch in this process, and return its exit code."""
+    os.chdir(folder)
     sys.argv = ["ace", *arguments]
     try:
-        code = main()
+        return main()
     except SystemExit as error:
-        code = int(error.code or 0)
-    os._exit(code)
+        return int(error.code or 0)
 
 
 def program() -> int:
     folder, seed, kills, arguments = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
     chosen = random.Random(seed)
     done = 0
+    end_when_idle()
+    empty = folder.with_name("empty")  # what this loads, the forks need not load again
+    empty.mkdir()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        watch(empty, arguments)
     for number in range(kills):
-        place = PLACES[number] if number < len(PLACES) else chosen.choice(PLACES)
-        after = chosen.randint(1, 2)
+        place = chosen.choice([*STEPS, *WRITES])
+        after = chosen.randint(1, WRITES.get(place, 2))
+        if number < len(FIRST):
+            place, after = FIRST[number]
         code = run(folder, arguments, place, after)
         done += code == -signal.SIGKILL
         print(json.dumps([place, after, code]), flush=True)

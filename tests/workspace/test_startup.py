@@ -10,6 +10,7 @@ import pytest
 
 import ace
 from ace.skillbook import Skillbook
+from tests.support.loaded_modules import modules_of_command, top_level
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 HEAVY = {"asyncio", "instructor", "litellm", "numpy", "openai", "pydantic"}
@@ -27,15 +28,6 @@ __import__(name)
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
-COMMAND_PROGRAM = """
-import json, sys
-arguments, *folders = sys.argv[1:]
-sys.path += folders
-from ace.cli import main
-main(json.loads(arguments))
-print(json.dumps(sorted(sys.modules)))
-"""
-
 
 def modules_loaded_by(name: str) -> set[str]:
     """The modules that one import adds in a fresh interpreter.
@@ -47,10 +39,6 @@ def modules_loaded_by(name: str) -> set[str]:
     return set(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
 
 
-def top_level(module: str) -> str:
-    return module.partition(".")[0]
-
-
 @pytest.mark.parametrize("name", BUDGETS)
 def test_an_import_loads_nothing_heavy(name: str) -> None:
     loaded = modules_loaded_by(name)
@@ -59,11 +47,8 @@ def test_an_import_loads_nothing_heavy(name: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["skillbook", "--help"], ["nonsense"]])
-def test_a_command_that_calls_no_model_loads_nothing_heavy(arguments: list[str]) -> None:
-    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
-    command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    loaded = json.loads(done.stdout.splitlines()[-1])
+def test_a_command_that_calls_no_model_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
+    _, loaded = modules_of_command(tmp_path, *arguments)
     assert "ace.cli.start" in loaded
     assert sorted((HEAVY - {"asyncio"}) & set(map(top_level, loaded))) == []
 
@@ -80,15 +65,6 @@ def test_the_overview_reads_of_plugins_only_what_it_shows(tmp_path: Path) -> Non
     _, loaded = modules_of_command(tmp_path, "--help")
     assert "ace.plugins.catalogue" in loaded
     assert sorted({"ace.plugins.loading", "ace.plugins.specs", "email.parser"} & loaded) == []
-
-
-def modules_of_command(folder: Path, *arguments: str) -> tuple[str, set[str]]:
-    """What a command prints, and the modules that it has loaded in the end."""
-    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
-    command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
-    printed, _, modules = done.stdout.rstrip("\n").rpartition("\n")
-    return printed, set(json.loads(modules))
 
 
 def test_showing_a_skillbook_loads_its_own_command_only(tmp_path: Path) -> None:
@@ -133,24 +109,3 @@ def test_a_command_that_asks_a_server_loads_no_library_of_a_provider(tmp_path: P
 def test_an_import_stays_within_its_budget_of_modules(name: str, budget: int) -> None:
     foreign = sorted(module for module in modules_loaded_by(name) if top_level(module) != "ace")
     assert len(foreign) <= budget, f"`import {name}` loads {len(foreign)} modules: {', '.join(foreign)}"
-
-
-SERVICE = {"cryptography", "dbos", "fastapi", "jinja2", "limits", "sqlalchemy", "starlette", "uvicorn"}
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["skillbook", "--help"], ["--version"]])
-def test_the_service_is_not_loaded_by_other_commands(arguments: list[str]) -> None:
-    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
-    command = [sys.executable, "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    loaded = set(map(top_level, json.loads(printed.splitlines()[-1])))
-    assert sorted(SERVICE & loaded) == []
-
-
-def test_the_help_of_the_service_loads_no_engine() -> None:
-    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
-    command = [sys.executable, "-c", COMMAND_PROGRAM, json.dumps(["server", "run", "--help"]), *folders]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    loaded = set(json.loads(printed.splitlines()[-1]))
-    assert "ace_server.commands" in loaded
-    assert sorted({"dbos", "fastapi", "sqlalchemy", "uvicorn"} & loaded) == []

@@ -1,4 +1,4 @@
-"""ACE for the tracker beads: issues are closed when their tests pass, and the work on them is learned from.
+"""ACE for the issue tracker beads: closes issues when their tests pass, and learns from the work on them.
 
 Modules are imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Calls the program `bd` of the tracker beads."""
+"""Runs `bd`, the program of the issue tracker beads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_QUOTE: Final = 200
 
 
 class BeadsError(Exception):
-    """`bd` failed, or printed what is not an issue."""
+    """`bd` failed, or its output cannot be read."""
 
 
 class BeadsNotFoundError(BeadsError):
@@ -34,7 +34,7 @@ class BeadsNotFoundError(BeadsError):
 
 
 class BeadsTimeoutError(BeadsError):
-    """`bd` did not end in time, and was killed."""
+    """`bd` exceeded the timeout, and was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class Bead:
     id: str
     """Its id, such as `bd-42`."""
     title: str
-    """What it is about, in one line."""
+    """The title, in one line."""
     status: str
-    """Such as `open`, `in_progress` or `closed`."""
+    """The status, such as `open`, `in_progress` or `closed`."""
     description: str = ""
-    """What is to be done."""
+    """The description; may be empty."""
     issue_type: str = ""
-    """Such as `bug` or `task`."""
+    """The type, such as `bug` or `task`."""
     priority: int | None = None
-    """From 0, the highest, to 4; None if it is not known."""
+    """The priority, from 0 (highest) to 4; None if it is not known."""
     labels: Sequence[str] = ()
     """Its labels."""
     close_reason: str = ""
@@ -67,13 +67,13 @@ class Bead:
 class BeadsClient:
     """Reads and closes issues with the program `bd`.
 
-    Both forms of its JSON are read: a list of issues, and (the default from version 2.0) an object with the list in
-    `data`. Hooks of `bd` that start a learner of ACE do nothing for the changes that are made here.
+    Both JSON formats are supported: a list of issues, and an object with the list in `data`, which is the default from
+    version 2.0. The hook of `ace beads install` ignores issues that are closed by this class.
 
     Args:
-        binary: The program; by default the variable `ACE_BD_BINARY`, else `bd` on PATH.
-        folder: A folder of the project. `bd` looks for `.beads` in it and above it.
-        timeout: How long one call may take, in seconds.
+        binary: The path of the program. The default is the variable `ACE_BD_BINARY`, or `bd` on PATH if it is not set.
+        folder: A folder of the project. `bd` looks for `.beads` in this folder and its parents.
+        timeout: The timeout of a call, in seconds.
 
     Example:
         >>> BeadsClient("/nowhere/bd").version()
@@ -88,13 +88,13 @@ class BeadsClient:
         self.folder: Final = Path(folder)
         """The folder in which it is run."""
         self.timeout: Final = timeout
-        """How long one call may take, in seconds."""
+        """The timeout of a call, in seconds."""
 
     def version(self) -> str:
         """Return the version of `bd`, such as `1.0.5`.
 
         Raises:
-            BeadsError: It cannot be called, or prints no version.
+            BeadsError: `bd` cannot be run, or does not print a version.
         """
         printed = self._run("version").strip()
         words = printed.split("\n")[0].split()
@@ -107,11 +107,11 @@ class BeadsClient:
         """Return an issue.
 
         Args:
-            id: Its id.
+            id: The id of the issue.
 
         Raises:
-            ValueError: It is not the id of an issue.
-            BeadsError: There is no such issue, or `bd` cannot be called.
+            ValueError: The id is not valid.
+            BeadsError: The issue does not exist, or `bd` cannot be run.
         """
         command = ("show", check_task_id(id), "--json")
         issues = _issues_in(self._run(*command), command)
@@ -123,12 +123,12 @@ class BeadsClient:
         """Close an issue, and return it.
 
         Args:
-            id: Its id.
-            reason: Why it is closed; if it is empty, `bd` uses its default.
+            id: The id of the issue.
+            reason: The reason; if it is empty, `bd` uses its default.
 
         Raises:
-            ValueError: It is not the id of an issue.
-            BeadsError: It was not closed, as far as `bd` says, or `bd` cannot be called.
+            ValueError: The id is not valid.
+            BeadsError: `bd` did not confirm that it is closed, or cannot be run.
         """
         command = ("close", check_task_id(id), *([f"--reason={reason}"] if reason else []), "--json")
         closed = _issues_in(self._run(*command), ("close", id, "--json"))
@@ -138,7 +138,7 @@ class BeadsClient:
         return found
 
     def _run(self, *arguments: str) -> str:
-        """Return what a command of `bd` prints. Files take its output: a process that it leaves may keep pipes open."""
+        """Return the output of a `bd` command, which goes to files: a leftover process could keep pipes open."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
                 process = subprocess.Popen(
@@ -179,7 +179,7 @@ class BeadsClient:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process with those that it has started in its group."""
+    """Kill a process and its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -191,7 +191,7 @@ def _content_of(file: BinaryIO) -> str:
 
 
 def _issues_in(printed: str, command: Sequence[str]) -> list[Bead]:
-    """Return the issues in the JSON that a command has printed."""
+    """Return the issues in the JSON output of a command."""
     wrong = BeadsError(f"'bd {' '.join(command)}' did not print issues as JSON, but {_quoted(printed)}")
     try:
         found = json.loads(printed)

@@ -1,23 +1,27 @@
-"""Closes an issue: tests, records the attempt, learns from it, and only then calls `bd close`."""
+"""Closes an issue: runs the tests, records the attempt, learns from it, and only then calls `bd close`."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ace.integrations import UsageError, note
 from ace.redaction import Redactor
 from ace.trace_log import CommandRun, ExecutionTrace, TraceLog, run_command
 from ace_beads.client import Bead, BeadsClient
-from ace_beads.learning import learn_within
+from ace_beads.learner import learn_command
 from ace_beads.project import LEARNER_MODULE, Project
 
 __all__ = ["Closing", "parsed_command"]
 
-_OPERATORS = {"&&", "||", ";", "|", ">", ">>", "<", "&", "2>&1"}
+_GRACE: Final = 10.0
+"""The time that a stopped process has to finish its step, in seconds, before it is killed. No skill is lost then."""
+_OPERATORS: Final = {"&&", "||", ";", "|", ">", ">>", "<", "&", "2>&1"}
 
 
 def parsed_command(text: str, origin: str) -> list[str]:
@@ -25,7 +29,7 @@ def parsed_command(text: str, origin: str) -> list[str]:
 
     Args:
         text: The command.
-        origin: Where it comes from, for the error.
+        origin: The option or setting that contains it, for the error.
 
     Raises:
         UsageError: It is empty, has an unclosed quotation mark, or needs a shell.
@@ -45,7 +49,7 @@ def parsed_command(text: str, origin: str) -> list[str]:
 
 @dataclass
 class Closing:
-    """The steps of closing an issue. Each says what it did, and records what went wrong in `failures`."""
+    """The steps of closing an issue. Each step prints its result, and adds errors to `failures`."""
 
     client: BeadsClient
     bead: Bead
@@ -53,12 +57,12 @@ class Closing:
     log: TraceLog
     redactor: Redactor
     tell: Callable[[str], None]
-    """Shows a line of the result."""
+    """Prints a line of the result."""
     failures: list[str] = field(default_factory=list)
-    """What went wrong, in words."""
+    """The errors, as sentences."""
 
     def test(self, command: Sequence[str]) -> CommandRun:
-        """Run the tests, and pass on their output. Their environment has the id of the issue in `ACE_TASK`.
+        """Run the tests, and forward their output. Their environment contains the id of the issue in `ACE_TASK`.
 
         Args:
             command: The program and its arguments.
@@ -82,7 +86,7 @@ class Closing:
         """Append the attempt to the trace log.
 
         Args:
-            ran: The tests; None if there are none, in which case the attempt counts as a success.
+            ran: The run of the tests; None without a test command, in which case the attempt counts as a success.
 
         Returns:
             Whether it was written.
@@ -109,14 +113,14 @@ class Closing:
         """Learn from the attempts at the issue; if that fails or takes too long, queue it.
 
         Args:
-            seconds: How long it may take.
+            seconds: The time limit, in seconds.
 
         Returns:
-            Whether a process has to continue it in the background.
+            Whether learning has to continue in the background.
         """
         id = self.bead.id
         self.tell(f"learn    ace learn --task {id}")
-        code = learn_within(id, Path.cwd(), seconds)
+        code = _learn_within(id, seconds)
         if code == 0:
             return False
         self.project.add_job(id, Path.cwd())
@@ -127,8 +131,8 @@ class Closing:
             )
             return True
         self.failures.append(
-            f"learning from {id} failed with exit code {code}, and is queued; the next hook tries it again, or run "
-            f"'ace learn --task {id}'"
+            f"learning from {id} failed with exit code {code}; it is queued and retried when the next issue is closed, "
+            f"or run 'ace learn --task {id}'"
         )
         return False
 
@@ -136,10 +140,10 @@ class Closing:
         """Close the issue.
 
         Args:
-            reason: Why; if it is empty, `bd` uses its default.
+            reason: The reason; if it is empty, `bd` uses its default.
 
         Raises:
-            BeadsError: It was not closed, as far as `bd` says.
+            BeadsError: `bd` did not confirm that it is closed.
         """
         self.client.close(self.bead.id, reason)
         self.tell(f"close    {self.bead.id} is closed")
@@ -150,3 +154,17 @@ class Closing:
             self.project.queue.start_learner(LEARNER_MODULE)
         except OSError as error:
             note(f"ace: the learner cannot be started: {error.strerror or error}")
+
+
+def _learn_within(task_id: str, seconds: float) -> int | None:
+    """Learn from the attempts at an issue, with the output of this process; None if it took too long."""
+    with subprocess.Popen(learn_command(task_id), stdin=subprocess.DEVNULL) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return None

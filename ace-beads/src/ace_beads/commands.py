@@ -1,4 +1,4 @@
-"""`ace beads`: close issues of the tracker beads when their tests pass, and learn from the work on them."""
+"""`ace beads`: closes issues of the issue tracker beads when their tests pass, and learns from the work on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = App(name="beads", help="Close issues of beads when their tests pass, and learn from the work on them.")
-hook_app = App(name="hook", help="What the hooks of bd call.")
+hook_app = App(name="hook", help="Commands for the hooks of bd.")
 app.command(hook_app)
 
 Flag = Parameter(negative="")
@@ -40,8 +40,9 @@ def close(
 ) -> int:
     """Run the tests, record the attempt, learn from it, and close the issue if the tests pass.
 
-    If the tests fail, the attempt is recorded and learned from too, and the issue stays open. If learning fails or
-    takes too long, the issue is closed, and a process in the background learns later.
+    If the tests fail, the attempt is still recorded and learned from, and the issue stays open. If learning takes too
+    long, it continues in the background; if it fails, it is queued and retried when the next issue is closed. The issue
+    is closed in both cases.
 
     For example:
 
@@ -50,13 +51,13 @@ def close(
 
     Args:
         id: The id of the issue.
-        reason: Why it is closed.
-        test: The command that tests the work; no shell reads it. ACE_TASK is the id of the issue in its environment.
+        reason: The reason for closing it, which bd records.
+        test: The test command, which is run without a shell. Its environment contains the id of the issue in ACE_TASK.
             [env: ACE_BEADS_TEST] [default: the setting test in the table beads of ace.toml]
-        no_learn: Do not learn from the attempt now; it is recorded.
+        no_learn: Record the attempt, but do not learn from it now.
         force: Close the issue even if the tests fail.
-        learn_timeout: How long learning may take, in seconds.
-        context: Gives the settings.
+        learn_timeout: The time after which learning continues in the background, in seconds.
+        context: Provides the settings.
     """
     from ace_beads.client import BeadsError, BeadsNotFoundError
 
@@ -72,21 +73,21 @@ def close(
         return WITH_FAILURES
     print_text(f"{closing.bead.id}: {closing.bead.title}")
     if command is None:
-        print_text("test     no command: give --test, or set test in the table beads of ace.toml")
+        print_text("test     no command: pass --test, or set test in the table beads of ace.toml")
     ran = None if command is None else closing.test(command)
     is_captured = closing.capture(ran)
     continues = is_captured and not no_learn and closing.learn(learn_timeout)
     is_refused = ran is not None and ran.exit_code != 0 and not force
     if is_refused:
         closing.failures.append(
-            f"the tests fail, so {closing.bead.id} stays open; fix them and run the same command again, or close it "
-            "with --force"
+            f"the tests failed, so {closing.bead.id} stays open; fix them and run the same command again, or pass "
+            "--force"
         )
     else:
         try:
             closing.close(reason)
         except BeadsError as error:
-            closing.failures.append(f"{error}; run 'bd close {closing.bead.id}' when that is solved")
+            closing.failures.append(f"{error}; solve the problem, then run 'bd close {closing.bead.id}'")
     if continues:
         closing.continue_in_background()
     for failure in closing.failures:
@@ -104,11 +105,11 @@ def _test_command(option: str | None, context: CommandContext) -> list[str] | No
 
 
 def _closing(id: str, context: CommandContext) -> Closing:
-    """Return the steps for an issue that is open.
+    """Return the steps that close an open issue.
 
     Raises:
         UsageError: The id is not valid, or the issue is closed.
-        BeadsError: `bd` does not show the issue.
+        BeadsError: `bd` cannot show the issue.
     """
     from ace.redaction import Redactor
     from ace.trace_log import TraceLog
@@ -123,16 +124,16 @@ def _closing(id: str, context: CommandContext) -> Closing:
     except ValueError as error:
         raise UsageError(f"ID: {error}") from error
     if bead.is_closed:
-        raise UsageError(f"{bead.id} is closed already; 'ace learn --task {bead.id}' learns from the attempts at it")
+        raise UsageError(f"{bead.id} is already closed; to learn from the attempts at it: ace learn --task {bead.id}")
     return Closing(client, bead, project, TraceLog(settings.trace_log), Redactor(allow=settings.allowed), print_text)
 
 
 @app.command
 def install(*, project: Path | None = None) -> int:
-    """Learn from every issue that bd closes, with a hook.
+    """Install a hook that learns from every issue that bd closes.
 
-    A section is written into .beads/hooks/on_close; whatever else is in that file is kept. The hook only starts a
-    process in the background, which learns from the recorded attempts at the issue.
+    It is a section in .beads/hooks/on_close; the rest of the file is not changed. The hook only starts a background
+    process, which learns from the recorded attempts at the issue.
 
     For example:
 
@@ -193,7 +194,7 @@ def uninstall(*, project: Path | None = None) -> int:
 
 @app.command
 def status(*, project: Path | None = None, as_json: Json = False, context: CommandContext) -> int:
-    """Show whether the hook is installed and works, the test command, and which issues wait to be learned from.
+    """Show whether the hook is installed and works, the test command, and the queued issues.
 
     For example:
 
@@ -202,7 +203,7 @@ def status(*, project: Path | None = None, as_json: Json = False, context: Comma
     Args:
         project: The folder of the project. [default: the current folder]
         as_json: Print one JSON object.
-        context: Gives the settings.
+        context: Provides the settings.
     """
     from ace_beads.status import beads_status
 
@@ -218,7 +219,7 @@ def status(*, project: Path | None = None, as_json: Json = False, context: Comma
 
 @hook_app.command(name="close")
 def hook_close(id: str, *, project: Path | None = None) -> int:
-    """Queue a closed issue, and start a process in the background that learns from it. The hook on_close calls this.
+    """Queue a closed issue, and start a background process that learns from it. Called by the hook on_close.
 
     For example:
 
@@ -243,7 +244,7 @@ def hook_close(id: str, *, project: Path | None = None) -> int:
     found = _project(project)
     found.add_job(id, found.root)
     found.queue.start_learner(LEARNER_MODULE)
-    print_text(f"{id} is queued; its attempts are learned from in the background")
+    print_text(f"{id} is queued; a background process learns from its attempts")
     return DONE
 
 

@@ -30,7 +30,7 @@ _SHELL: Final = re.compile(rb"#![^\n]*[/ \t](?:ba|da|k|mk|z|a)?sh(?:[ \t][^\n]*)
 
 
 class HookFileError(Exception):
-    """The file of the hook cannot take our section."""
+    """Our section cannot be added to the file of the hook."""
 
 
 def install_section(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The detached learner: `python -m ace_beads.learner` works off the queue in its folder and exits."""
+"""The detached learner: `python -m ace_beads.learner` processes the queue in the current folder and exits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,29 @@ from pathlib import Path
 from ace.detached import Job, JobQueue
 from ace.integrations import UsageError, note
 from ace.trace_log import TraceLog, check_task_id
-from ace_beads.learning import learn_command
 
-__all__ = ["main"]
+__all__ = ["learn_command", "main"]
+
+
+def learn_command(task_id: str) -> list[str]:
+    """Return the command that learns from the attempts at an issue, in a process that can be ended.
+
+    Args:
+        task_id: The id of the issue.
+    """
+    code = "import sys; from ace.cli import main; sys.exit(main())"
+    return [sys.executable, "-P", "-c", code, "learn", "--task", task_id, "--yes"]
 
 
 def main() -> int:
-    """Work off the queue whose folder is the current one."""
+    """Process the queue in the current folder."""
     queue = JobQueue(Path.cwd())
     queue.work_off(lambda job: _learn(queue, job))
     return 0
 
 
 def _learn(queue: JobQueue, job: Job) -> bool:
-    """Learn from an issue. Returns whether the next one can be tried."""
+    """Learn from an issue, and return whether to try the next one."""
     from ace.cli import CommandContext
 
     task, folder = job.field("task_id"), job.field("folder")

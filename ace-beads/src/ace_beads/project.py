@@ -1,4 +1,4 @@
-"""The folder `.beads` of a project, and what we keep in it: the queue of the hook."""
+"""The folder `.beads` of a project, and the queue of the hook in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace.detached import JobQueue, MadeFolders
 __all__ = ["LEARNER_MODULE", "NoTrackerError", "Project", "find_project"]
 
 LEARNER_MODULE: Final = "ace_beads.learner"
-"""The module that works off the queue in a process of its own."""
+"""The module that processes the queue in a separate process."""
 _IGNORES_ALL: Final = "# Written by ace: the queue of a learner is not part of the project.\n*\n"
 
 

@@ -37,14 +37,14 @@ class BeadsStatus:
     test: str
     """The command that tests an issue; empty if none is set."""
     waiting: tuple[QueuedIssue, ...]
-    """The issues that are learned from next."""
+    """The issues that wait to be learned from."""
     failed: tuple[QueuedIssue, ...]
-    """Those that failed too often and are no longer tried."""
+    """The issues that failed three times and are not retried."""
     problems: tuple[str, ...]
-    """What keeps the hook from working, and the errors of the queue."""
+    """The problems of the hook, and the errors of the queue."""
 
     def lines(self) -> list[str]:
-        """Return the state as lines for a person."""
+        """Return the state as lines of text."""
         where = f"installed in {self.hook}" if self.installed else "not installed; run 'ace beads install'"
         queued = f"{counted(len(self.waiting), 'issue')} waiting"
         if self.failed:

@@ -52,9 +52,9 @@ def install(
 ) -> int:
     """Install the plugin for Claude Code.
 
-    When a session ends, it is learned from. When the next session in the same project starts, it is shown the skills.
-    At a terminal, you are asked for the model that learns, unless --model names it or it was chosen before. Its list
-    price and the cost of an ordinary session are printed.
+    When a session ends, ACE learns from it, and the next session in the same project has the skills in its prompt. At a
+    terminal, you are asked for the learning model, unless --model is given or it was chosen before. Its list price and
+    the cost of a typical session are printed.
 
     For example:
 
@@ -63,15 +63,14 @@ def install(
         ace claude-code install --project --model openai/gpt-4o-mini
 
     Args:
-        project: Learn only from sessions in the current folder; by default from all.
-        model: The model that learns. With claude_code/NAME, Claude Code asks it, with your login.
+        project: Learn only from sessions in the current folder; by default, from all sessions.
+        model: The learning model. claude_code/NAME is called through Claude Code, with your login.
             [default: claude_code/haiku]
         api_base: The base URL of an OpenAI-compatible server for that model.
         budget: The daily limit on the cost of automatic learning (USD). The remaining sessions wait for the next day.
             `ace claude-code learn` is not limited.
         budget_tokens: The maximum size of the skills in the prompt of a session, in tokens.
-        claude: The path of the claude binary, if it is not on PATH. It is not needed for a model that Claude Code does
-            not ask.
+        claude: The path of the claude binary, if it is not on PATH. Only used for claude_code/NAME models.
     """
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
     from ace_claude_code.sessions.installing import ForeignPluginError, earlier_settings
@@ -176,7 +175,7 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
 
 @app.command
 def status(*, as_json: Json = False) -> int:
-    """Show whether the plugin is installed, which sessions are queued, what was learned and stored where, and its cost.
+    """Show whether the plugin is installed, the queued sessions, what was learned, where it is stored, and its cost.
 
     For example:
 
@@ -222,7 +221,7 @@ def learn(
 ) -> int:
     """Learn now from queued sessions, from transcripts, or from all stored sessions of a project.
 
-    Each turn is learned from once. The command can be stopped at any time; run again, it continues where it was.
+    Each turn is learned from once. The command can be stopped at any time; the next call continues from there.
 
     For example:
 
@@ -234,7 +233,7 @@ def learn(
         transcripts: Files of stored sessions. [default: the queued sessions]
         every: Learn from every stored session of the project.
         project: The folder of the project. [default: the current folder]
-        model: The model that learns. [default: the model chosen at installation]
+        model: The learning model. [default: the model chosen at installation]
         api_base: The base URL of an OpenAI-compatible server for that model.
         allow: Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of a prompt, which are
             otherwise redacted or rejected. [env: ACE_ALLOW]

@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, BinaryIO, Final
 
 PRIVATE: Final = 0o600
 """The permissions of a new file."""
@@ -140,15 +140,14 @@ def create_private(path: str | Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
-def append_line(path: str | Path, line: str, *, is_durable: bool = True) -> None:
-    """Add a line to a text file. It is on the disk when this returns.
+def append_line(path: str | Path, line: str) -> None:
+    """Add a line to a text file, completely or not at all. It is on the disk when this returns.
 
     An incomplete line of a killed process becomes a separate line.
 
     Args:
         path: The file; it and its folder are created if they do not exist.
         line: The text, without a line break.
-        is_durable: Whether it also survives a failure of the system, not only of the process; that takes longer.
 
     Raises:
         OSError: If the line cannot be written.
@@ -162,19 +161,84 @@ def append_line(path: str | Path, line: str, *, is_durable: bool = True) -> None
         ...     path.read_text(encoding="utf-8")
         'first\\nsecond\\n'
     """
-    target = Path(path)
-    make_folder(target.parent)
-    is_new = not target.exists()
-    with open(target, "ab+", opener=_private_opener) as file:
-        if file.tell():
+    with appended_file(path) as file:
+        is_torn = False
+        if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else f"\n{line}"
-        file.write(f"{line}\n".encode())
-        file.flush()
+            is_torn = file.read(1) != b"\n"
+        append_whole(file, (f"\n{line}\n" if is_torn else f"{line}\n").encode(), is_durable=True)
+
+
+@contextlib.contextmanager
+def appended_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for reading and appending, and hold a lock on it: only one process at a time appends.
+
+    Where the system has no such locks (Windows), nothing is locked.
+
+    Args:
+        path: The file; it and its folder are created if they do not exist.
+
+    Yields:
+        The file, which is not buffered for writing.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+    try:
+        from fcntl import LOCK_EX, flock
+    except ImportError:
+        with _opened_for_appending(path) as file:
+            yield file
+        return
+    while True:
+        with _opened_for_appending(path) as file:
+            flock(file, LOCK_EX)
+            if _is_at(file, path):
+                yield file
+                return
+        # The file was deleted or replaced before it was locked: lines in it would be lost.
+
+
+def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
+    """Add data to a file from `appended_file`, completely or not at all.
+
+    Args:
+        file: The file.
+        data: The data.
+        is_durable: Whether the data also survive a failure of the system, not only of the process.
+
+    Raises:
+        OSError: The disk is full; the file is what it was before.
+    """
+    size = os.fstat(file.fileno()).st_size
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file.fileno(), left) :]
         if is_durable:
             os.fsync(file.fileno())
-    if is_new and is_durable:
-        _sync_folder(real_path(target).parent)
+    except OSError:
+        with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+            os.ftruncate(file.fileno(), size)  # no other writer has added to it: this one holds the lock
+        raise
+    if is_durable and not size:
+        _sync_folder(real_path(file.name).parent)
+
+
+def _is_at(file: IO[bytes], path: str | Path) -> bool:
+    """Return whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+    except FileNotFoundError:
+        return False
+
+
+def _opened_for_appending(path: str | Path) -> BinaryIO:
+    try:
+        return open(path, "ab+", opener=_private_opener)
+    except FileNotFoundError:
+        make_folder(Path(path).parent)
+        return open(path, "ab+", opener=_private_opener)
 
 
 @contextlib.contextmanager
@@ -281,11 +345,7 @@ def passing_lock(path: str | Path) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            try:
-                is_here = os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
-            except FileNotFoundError:
-                is_here = False
-            if is_here:
+            if _is_at(file, path):
                 try:
                     yield True
                 finally:

@@ -1,8 +1,9 @@
-"""Learning in a separate process, which outlives the one that starts it: a queue of jobs, its learner, its folders.
+"""Learning in a separate process that outlives the one that started it: a job queue, and its learner.
 
-A hook of another program must return at once, and may be killed with everything that it started. It therefore only
-adds a job to a `JobQueue` and starts a learner in a session of its own. The learner holds the lock of the queue, tries
-each job once, and exits. A process that adds a job meanwhile relies on it to read the queue again.
+A hook of another program must return immediately, and may be killed together with its child processes. It therefore
+only adds a job to a `JobQueue`, and starts a learner in a new session. The learner holds the lock of the queue, tries
+each job once, and exits. It reads the queue again before it exits, so a process that adds a job in the meantime can
+rely on it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ __all__ = ["LEARNER_AT_WORK", "LEARNING_VARIABLE", "Job", "JobQueue", "MadeFolde
 LEARNER_AT_WORK: Final = "waiting for another learner to finish"
 """The message for a user who must wait for the lock of a queue."""
 LEARNING_VARIABLE: Final = "ACE_LEARNING"
-"""Set in every process of a learner, so that hooks which it triggers do not start another one."""
+"""The environment variable that is set in a learner, so that hooks which it triggers do not start another one."""
 _MOST_ATTEMPTS: Final = 3
 _LOG_SIZE: Final = 1_000_000
-"""In bytes. A longer log is started anew."""
+"""In bytes. A longer log is overwritten."""
 _OWN_FIELDS: Final = frozenset({"attempts", "error", "path"})
 
 
@@ -43,7 +44,7 @@ class Job:
     """
 
     fields: Mapping[str, str]
-    """What is to be learned from; the names are those of the integration."""
+    """What to learn from; the integration defines the names."""
     attempts: int = 0
     """The number of failed attempts."""
     error: str = ""
@@ -52,10 +53,10 @@ class Job:
     """The file of the job; empty if it is not in a queue."""
 
     def field(self, name: str) -> str:
-        """Return a field; empty if the job does not have it.
+        """Return the value of a field, or an empty text if the job does not have it.
 
         Args:
-            name: Its name.
+            name: The name of the field.
         """
         return self.fields.get(name, "")
 
@@ -63,11 +64,11 @@ class Job:
 class JobQueue:
     """The queue between a hook, which must be fast, and a learner, which is slow.
 
-    Several processes may use it at the same time. A job is one file, so a crash never leaves half of one.
+    Several processes may use it at the same time. Each job is a file that is written atomically.
 
     Args:
-        folder: The folder of the queue. It contains `queue/`, `learner.lock` and `learner.log`, is created when
-            needed, and is then only accessible to the user.
+        folder: The folder of the queue, which contains `queue/`, `learner.lock` and `learner.log`. It is created when
+            needed, accessible only to the user.
 
     Example:
         >>> import tempfile
@@ -84,35 +85,35 @@ class JobQueue:
 
     @property
     def log(self) -> Path:
-        """The file to which a learner that was started here writes."""
+        """The file that contains the errors of learners started by `start_learner`."""
         return self.folder / "learner.log"
 
     def make_folder(self) -> None:
-        """Create the folder of the queue, only accessible to the user, unless it exists."""
+        """Create the folder of the queue, accessible only to the user, if it does not exist."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def add(self, fields: Mapping[str, str]) -> Path:
         """Add a job to the end of the queue.
 
         Args:
-            fields: What is to be learned from. `attempts`, `error` and `path` are fields of the queue itself.
+            fields: What to learn from. The names `attempts`, `error` and `path` are reserved.
 
         Returns:
             The file of the job.
 
         Raises:
-            ValueError: A field has the name of one of the queue's own.
+            ValueError: A field has a reserved name.
             OSError: The job cannot be written.
         """
         if taken := _OWN_FIELDS & fields.keys():
-            raise ValueError(f"a job cannot have a field {min(taken)!r}, which belongs to the queue")
+            raise ValueError(f"a job cannot have a field {min(taken)!r}: this name is reserved")
         self.make_folder()
         path = self.folder / "queue" / f"{time.time_ns():020}-{os.getpid()}.json"
         _write(path, Job(fields))
         return path
 
     def waiting(self) -> list[Job]:
-        """Return the jobs that a learner tries, oldest first."""
+        """Return the jobs that a learner will try, oldest first."""
         return [job for job in self._jobs() if job.attempts < _MOST_ATTEMPTS]
 
     def failed(self) -> list[Job]:
@@ -120,10 +121,10 @@ class JobQueue:
         return [job for job in self._jobs() if job.attempts >= _MOST_ATTEMPTS]
 
     def remove(self, job: Job) -> None:
-        """Remove a job, which may have been removed before.
+        """Remove a job. It is not an error if it was already removed.
 
         Args:
-            job: A job of this queue.
+            job: A job from this queue.
         """
         Path(job.path).unlink(missing_ok=True)
 
@@ -133,15 +134,15 @@ class JobQueue:
         Args:
             job: The failed job.
             error: The error of the attempt.
-            is_outage: Whether the job did not cause the error, for example if the model could not be reached. The
-                attempt is not counted then.
+            is_outage: Whether the error was not caused by the job, for example because the model could not be reached.
+                Such an attempt is not counted.
         """
         if Path(job.path).exists():  # otherwise the integration was uninstalled in the meantime
             _write(Path(job.path), Job(job.fields, job.attempts + (not is_outage), error))
 
     @contextlib.contextmanager
     def lock(self, *, wait: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
-        """Hold the lock of the queue, so that only one process learns at a time. The end of the process releases it.
+        """Hold the lock of the queue, so that only one process learns at a time. It is released if the process ends.
 
         Args:
             wait: Whether to wait for the lock.
@@ -155,12 +156,12 @@ class JobQueue:
             yield is_held
 
     def work_off(self, learn: Callable[[Job], bool], *, is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """Try each waiting job once, including those that are added meanwhile, unless another process does.
+        """Try each waiting job once, including those added in the meantime, unless another process holds the lock.
 
         Args:
-            learn: Learns from a job, and removes it or records its failure. It returns whether the next job can be
-                tried; if not, for example because the model is down, the rest of the queue waits.
-            is_wanted: Whether to continue; asked before each job.
+            learn: Learns from a job, and removes it or records its failure. It returns whether to try the next job; if
+                not, for example because the model is down, the remaining jobs stay in the queue.
+            is_wanted: Called before each job; returns whether to continue.
         """
         tried: set[str] = set()
         # A process that adds a job while another one holds the lock relies on that one to read the queue again.
@@ -179,9 +180,9 @@ class JobQueue:
         """Run a module in a new process and session, and return at once. Its errors are written to `log`.
 
         Args:
-            module: The module, which works off the queue. `LEARNING_VARIABLE` is set in its environment, and its
-                current folder is that of the queue.
-            arguments: Its arguments.
+            module: The name of a module that processes the queue. `LEARNING_VARIABLE` is set in its environment, and
+                the folder of the queue is its working directory.
+            arguments: Its command-line arguments.
 
         Raises:
             OSError: The process cannot be started.
@@ -223,7 +224,7 @@ class JobQueue:
 
 @dataclass(frozen=True)
 class MadeFolders:
-    """The record of the folders that an installation has created, so that uninstalling removes them if they are empty.
+    """A record of the folders that an installation has created, so that uninstalling can remove the empty ones.
 
     Example:
         >>> import tempfile
@@ -243,7 +244,7 @@ class MadeFolders:
         """Add folders to the record.
 
         Args:
-            folders: Folders that do not exist yet.
+            folders: The folders that are about to be created.
         """
         noted = self.read()
         wanted = list(dict.fromkeys([*noted, *map(str, folders)]))
@@ -259,10 +260,10 @@ class MadeFolders:
         return [str(folder) for folder in noted] if isinstance(noted, list) else []
 
     def remove_empty(self, folders: Sequence[str] | None = None) -> None:
-        """Remove the folders that are empty, the innermost first.
+        """Remove the recorded folders that are empty, innermost first.
 
         Args:
-            folders: What `read` returned before the record was deleted; by default, what it returns now.
+            folders: The result of `read`, if the record has been deleted since; by default, the record is read.
         """
         for folder in sorted(self.read() if folders is None else folders, key=len, reverse=True):
             with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists

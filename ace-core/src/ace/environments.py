@@ -78,15 +78,15 @@ class EnvironmentResult:
 
 
 class TaskEnvironment(ABC):
-    """Judges the answers to a task. Subclasses implement `evaluate`, which may be `async def`.
+    """Evaluates the answers to a task. Subclasses implement `evaluate`, which may be `async def`.
 
-    An environment that compares several answers to one question sets `further_answers`. Its `evaluate` then receives
-    the further ones too, as the keyword argument `further_answers`, a sequence of `AgentOutput`. The argument needs a
-    default, because the proof of a skill judges a single answer.
+    An environment that compares several answers to one question sets the attribute `further_answers`. Its `evaluate`
+    then receives the other answers as the keyword argument `further_answers`, a sequence of `AgentOutput`. This
+    argument needs a default value, because proofs of skills evaluate a single answer.
     """
 
     further_answers: int = 0
-    """How many further answers to each question the agent is asked for; each costs a model call."""
+    """The number of additional answers to request for each question; each costs a model call."""
 
     @abstractmethod
     def evaluate(
@@ -265,7 +265,7 @@ def json(schema: object = None) -> HeuristicCheck:
         {'json': 0.0, 'confidence': 0.0}
         >>> schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
         >>> HeuristicEnvironment([json(schema)]).evaluate(Sample("Total?"), answer).feedback.partition(". ")[2]
-        "The answer is not the JSON that is expected: total: 'many' is not of type 'integer'."
+        "The answer is not the expected JSON: total: 'many' is not of type 'integer'."
     """
     if isinstance(schema, Mapping):
         return HeuristicCheck("json", partial(_problem_with_json, _validator(schema)))
@@ -279,17 +279,17 @@ def json(schema: object = None) -> HeuristicCheck:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"])
-            return f"is not the JSON that is expected: {place + ': ' if place else ''}{first['msg']}"
+            return f"is not the expected JSON: {place + ': ' if place else ''}{first['msg']}"
         return ""
 
     return HeuristicCheck("json", problem_with)
 
 
 def _validator(schema: Mapping[str, object]) -> Validator:
-    """Return a validator that never fetches a schema from another address.
+    """Return a validator that never fetches a schema from the network.
 
     Raises:
-        ValueError: The schema is not valid; the text says where.
+        ValueError: The schema is not valid; the message says where.
     """
     from jsonschema.exceptions import SchemaError  # slow to import
     from jsonschema.validators import Draft202012Validator, validator_for
@@ -315,17 +315,17 @@ def _problem_with_json(validator: Validator, _: Sample, output: AgentOutput) -> 
     try:
         value = loads(output.final_answer, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
-        return f"is not the JSON that is expected: it is not JSON: {error}"
+        return f"is not the expected JSON: it is not JSON: {error}"
     try:
         found = best_match(validator.iter_errors(value))
     except RecursionError:
-        return "is not the JSON that is expected: it is nested too deeply"
+        return "is not the expected JSON: it is nested too deeply"
     except Unresolvable as error:
         raise ValueError(f"the JSON schema refers to {error.ref!r}, which it does not contain") from error
     if found is None:
         return ""
     place = ".".join(map(str, found.absolute_path))
-    return f"is not the JSON that is expected: {place + ': ' if place else ''}{found.message}"
+    return f"is not the expected JSON: {place + ': ' if place else ''}{found.message}"
 
 
 def cites_skill() -> HeuristicCheck:
@@ -341,9 +341,9 @@ class AgreementCheck:
     name: str
     """The name of the metric."""
     answers: int
-    """How many answers are compared, the answer that is judged included; at least 2."""
+    """The number of answers to compare, including the evaluated one; at least 2."""
     same: Callable[[Sample, AgentOutput, AgentOutput], bool]
-    """Return whether a further answer (the last argument) is the same as the one that is judged."""
+    """Returns whether another answer (the last argument) is the same as the evaluated one (the second argument)."""
 
     def problem_with(self, sample: Sample, output: AgentOutput, further: Sequence[AgentOutput]) -> str:
         """Return what is wrong with an answer, as `HeuristicCheck.problem_with` does.
@@ -360,7 +360,7 @@ class AgreementCheck:
         if len(compared) < self.answers - 1:
             raise ValueError(
                 f"the check {self.name!r} compares {self.answers} answers, got {1 + len(compared)}; "
-                "pass further_answers, or use AgentStep(answers=...) and EvaluateStep, which do"
+                "pass further_answers, or use AgentStep(answers=...) and EvaluateStep, which pass them"
             )
         others = sum(not self.same(sample, output, each) for each in compared)
         return f"differs from {others} of {len(compared)} further answers to the question" if others else ""
@@ -368,15 +368,15 @@ class AgreementCheck:
 
 @checked_arguments()
 def agrees(n: int, match: Literal["contains", "exact", "numeric", "strict"] = "exact") -> AgreementCheck:
-    """Check that the agent gives the same answer every time it is asked.
+    """Check that the agent repeats its answer when it is asked again.
 
-    This costs `n - 1` further calls of the agent for each sample. At temperature 0 a model usually repeats its answer,
-    whether it is right or wrong, so use the check with a higher temperature.
+    This costs `n - 1` additional agent calls per sample. At temperature 0, a model usually repeats its answer, right or
+    wrong, so use this check with a higher temperature.
 
     Args:
-        n: The number of answers, the one that is judged included.
-        match: How two answers are compared, as by `SimpleEnvironment`, with the answer that is judged in place of the
-            ground truth.
+        n: The number of answers to compare, including the evaluated one.
+        match: How two answers are compared, as in `SimpleEnvironment`; the evaluated answer is used as the ground
+            truth.
 
     Raises:
         ValueError: `n` is below 2, or `match` is unknown.

@@ -1,7 +1,8 @@
-"""What the attempts at tasks have shown so far, with a confidence that depends on how many tasks have shown it."""
+"""A log of insights from attempts at tasks, whose confidence depends on how many tasks support them."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,13 +10,13 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
 from ace.arguments import checked_class, one_of, shown, whole_number
-from ace.atomic_file import append_line, folder_lock
+from ace.atomic_file import append_whole, appended_file
 from ace.deduplication.wording import may_contradict, telling_words, told_values
 from ace.json_fields import Record, list_in, text_in
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["ONLINE_ELIGIBLE", "Insight", "InsightLog", "InsightStatus", "confidence", "confidence_word"]
 
 InsightStatus = Literal["pending", "accepted", "refused"]
-"""What became of an insight: too few tasks have shown it, a skill came of it, or none did."""
+"""The status of an insight: too few tasks support it, it became a skill, or it did not."""
 
 ONLINE_ELIGIBLE: Final = 0.8
-"""The confidence from which a single run may learn an insight."""
+"""The default minimum confidence of `ace learn --task`, which learns from one attempt after the other."""
 
 _BY_TASKS: Final = {1: 0.5, 2: 0.7, 3: 0.8, 4: 0.85, 5: 0.9}
 _MANY: Final = max(_BY_TASKS)
@@ -40,11 +41,11 @@ _DEFAULT_THRESHOLD: Final = 0.85
 
 
 def confidence(tasks: int, *, critical: bool = False) -> float:
-    """Return how much an insight that so many tasks have shown is to be trusted, from 0.5 to 0.99.
+    """Return the confidence of an insight that several tasks support, from 0.5 to 0.99.
 
     Args:
-        tasks: The number of different tasks that have shown it, at least 1.
-        critical: Whether it explains an error with which an attempt failed.
+        tasks: The number of different tasks that support it, at least 1.
+        critical: Whether it explains an error with which an attempt failed; its confidence is then at least 0.8.
 
     Raises:
         ValueError: `tasks` is below 1.
@@ -61,7 +62,7 @@ def confidence(tasks: int, *, critical: bool = False) -> float:
 
 
 def confidence_word(value: float) -> str:
-    """Return a confidence as a word: high, strong, moderate or low.
+    """Return the word for a confidence: high, strong, moderate or low.
 
     Args:
         value: The confidence, from 0 to 1.
@@ -75,7 +76,7 @@ def confidence_word(value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insight:
-    """What one attempt at a task has shown.
+    """A recommendation that a reflection drew from one attempt at a task.
 
     Raises:
         ValueError: The status is unknown, or the confidence is not from 0 to 1.
@@ -87,31 +88,31 @@ class Insight:
     """
 
     task_id: str
-    """The task."""
+    """The id of the task."""
     trace_id: str
-    """The attempt."""
+    """The id of the trace, which records the attempt."""
     recommendation: str
-    """What to learn from it."""
+    """What to do in the future."""
     pattern: str = ""
-    """What was seen."""
+    """What was observed."""
     evidence: Sequence[str] = ()
-    """Where in the trace it was seen."""
+    """Where in the trace it was observed."""
     confidence: float = _BY_TASKS[1]
-    """How much it is to be trusted, see `confidence`."""
+    """The confidence, from 0 to 1; see the function `confidence`."""
     tasks: Sequence[str] = ()
-    """The tasks that have shown it so far, this one included."""
+    """The ids of the tasks that support it so far, including `task_id`."""
     section: str = ""
-    """The section of the skill that came of it."""
+    """The section of the skill that it became."""
     delta: str | None = None
-    """The skill that came of it, as `[Bullet #ID] text`."""
+    """The skill that it or an earlier insight with the same content became, as `[Bullet #ID] text`."""
     status: InsightStatus = "pending"
-    """What became of it."""
+    """Whether it is pending, became a skill, or was refused."""
     reason: str = ""
-    """Why it was refused, or what it is waiting for."""
+    """Why it was refused, or why it is pending."""
     id: str = ""
-    """A hash of the attempt and the recommendation, so an insight that is recorded twice is the same one."""
+    """A hash of the attempt and the recommendation, which identifies the insight if it is recorded again."""
     timestamp: str = ""
-    """When it was recorded first: ISO 8601, UTC."""
+    """When it was first recorded: ISO 8601, UTC."""
 
     def __post_init__(self) -> None:
         one_of("status", self.status, get_args(InsightStatus))
@@ -124,7 +125,7 @@ class Insight:
 
     @property
     def online_eligible(self) -> bool:
-        """Whether a single run may learn it: its confidence is 0.8 or more."""
+        """Whether its confidence is at least `ONLINE_ELIGIBLE` (0.8)."""
         return self.confidence >= ONLINE_ELIGIBLE
 
     @staticmethod
@@ -132,11 +133,12 @@ class Insight:
         """Return the id of an insight.
 
         Args:
-            task_id: The task.
-            trace_id: The attempt.
-            recommendation: What to learn; differences in case, articles and sentence punctuation do not count.
+            task_id: The id of the task.
+            trace_id: The id of the trace.
+            recommendation: The recommendation; case, articles and sentence punctuation are ignored.
         """
-        parts = [task_id, trace_id, sorted(told_values(recommendation)), list(telling_words(recommendation))]
+        values, words = _pattern_of(recommendation)
+        parts = [task_id, trace_id, sorted(values), list(words)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @classmethod
@@ -147,7 +149,7 @@ class Insight:
             record: The parsed JSON.
 
         Raises:
-            ValueError: It is not an insight; the text says what is wrong.
+            ValueError: It is not an insight; the message says why.
 
         Example:
             >>> Insight.from_record({"task_id": "bd-1"})
@@ -163,7 +165,7 @@ class Insight:
             raise ValueError("an insight needs the fields task_id, trace_id and recommendation")
         value = record.get("confidence", _BY_TASKS[1])
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"the confidence must be a number, got {shown(value)}")
+            raise ValueError(f"confidence must be a number, got {shown(value)}")
         return cls(
             id=text_in(record, "id"),
             timestamp=text_in(record, "timestamp"),
@@ -205,7 +207,7 @@ def _status(value: object) -> InsightStatus:
         if status == value:
             found: InsightStatus = status
             return found
-    raise ValueError(f"the status must be pending, accepted or refused, got {shown(value)}")
+    raise ValueError(f"status must be pending, accepted or refused, got {shown(value)}")
 
 
 def _texts(record: Record, name: str) -> tuple[str, ...]:
@@ -218,7 +220,7 @@ _Pattern = tuple[frozenset[str], tuple[str, ...]]
 
 @dataclass(slots=True)
 class _Known:
-    """What has been read of the log."""
+    """The insights that have been read from the log."""
 
     by_id: dict[str, Insight] = field(default_factory=dict)
     by_pattern: defaultdict[frozenset[str], defaultdict[tuple[str, ...], dict[str, None]]] = field(
@@ -235,16 +237,15 @@ class _Known:
 
 @checked_class
 class InsightLog:
-    """A log of insights, one JSON object per line. Of several lines about one insight, the last one counts.
+    """A log of insights, one JSON object per line. If several lines are about one insight, the last one counts.
 
-    Several threads and processes may record insights, and read them, at the same time.
+    Several threads and processes may record and read insights at the same time.
 
     Args:
-        path: The file. It need not exist: it is created when the first insight is recorded, and can only be read by its
-            owner.
-        embedder: Also finds the same pattern in other words: texts with the same deciding values whose vectors are
-            similar, from the embedder's own threshold. By default only texts with the same significant words are the
-            same pattern.
+        path: The file. It is created when the first insight is recorded, and is readable only by its owner.
+        embedder: Also matches rewordings: recommendations with the same deciding values whose similarity is at least
+            the `similarity_threshold` of the embedder. By default, only recommendations with the same significant words
+            match.
 
     Example:
         >>> import tempfile
@@ -260,7 +261,7 @@ class InsightLog:
         """The file."""
         self.embedder = embedder
         self.problems: list[str] = []
-        """The lines that are not insights, at most the first 1,000, each with the reason."""
+        """The lines that are not insights, each with the reason; at most the first 1,000."""
         self._lock = threading.RLock()
         self._known = _Known()
         self._file: tuple[int, int] = (0, 0)
@@ -275,12 +276,12 @@ class InsightLog:
         status: InsightStatus | None = None,
         min_confidence: float = 0.0,
     ) -> list[Insight]:
-        """Return insights in the order in which they were recorded first.
+        """Return the insights, in the order in which they were first recorded.
 
         Args:
-            tasks: Only return those of these tasks; of all tasks if it is empty.
-            status: Only return those with this status; None returns all.
-            min_confidence: Only return those with at least this confidence, from 0 to 1.
+            tasks: Return only insights from these tasks; if it is empty, from all tasks.
+            status: Return only insights with this status; None returns all.
+            min_confidence: Return only insights with at least this confidence, from 0 to 1.
 
         Raises:
             OSError: The log exists and cannot be read.
@@ -296,11 +297,11 @@ class InsightLog:
             ]
 
     def of_trace(self, task_id: str, trace_id: str) -> list[Insight]:
-        """Return the insights of one attempt.
+        """Return the insights from one attempt.
 
         Args:
-            task_id: The task.
-            trace_id: The attempt.
+            task_id: The id of the task.
+            trace_id: The id of the trace.
 
         Raises:
             OSError: The log exists and cannot be read.
@@ -310,14 +311,14 @@ class InsightLog:
             return [self._known.by_id[id] for id in self._known.of_trace.get((task_id, trace_id), ())]
 
     def same_pattern(self, recommendation: str) -> list[Insight]:
-        """Return the insights that recommend the same, with any status.
+        """Return the insights with the same recommendation, of any status.
 
-        Two texts recommend the same if their deciding values (numbers, codes, names and quoted phrases) are the same,
-        and their significant words are equal or the embedder finds them similar. Texts that may contradict each other
-        never do.
+        Two recommendations are the same if their deciding values (numbers, codes, names and quoted phrases) are equal,
+        and if their significant words are equal or the embedder considers them similar. Texts that may contradict each
+        other are never the same.
 
         Args:
-            recommendation: The text.
+            recommendation: The recommendation to look for.
 
         Raises:
             OSError: The log exists and cannot be read.
@@ -337,38 +338,55 @@ class InsightLog:
                     found.update(texts[text])
             return sorted((self._known.by_id[id] for id in found), key=lambda insight: insight.timestamp)
 
-    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> None:
-        """Record insights that are new or have changed. They are in the file when this returns.
+    def record(self, insights: Iterable[Insight], *, is_durable: bool = True) -> list[Insight]:
+        """Write insights that are new or have changed to the file.
 
         Args:
-            insights: The insights. The time of those without a timestamp is set.
-            is_durable: Whether they also survive a failure of the system, not only of the process; that takes longer.
+            insights: The insights. Those without a timestamp get the current time.
+            is_durable: Whether to wait until the insights are on the disk, so that they survive a crash of the system.
+                Otherwise, they only survive a crash of the process.
+
+        Returns:
+            The insights, with their timestamps.
 
         Raises:
             OSError: The log cannot be written.
         """
-        with self._lock, folder_lock(self.path):
-            self._refresh()
-            lines = []
-            for insight in insights:
-                known = self._known.by_id.get(insight.id)
-                record = insight.as_record()
-                record["timestamp"] = insight.timestamp or (known.timestamp if known is not None else _now())
-                if known is None or known.as_record() != record:
-                    lines.append(json.dumps(record))
-            if not lines:
-                return
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                append_line(self.path, "\n".join(lines), is_durable=is_durable)
-            except OSError:
-                if self.path.exists() and self.path.stat().st_size > size:
-                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
-                raise
-            self._refresh()
+        given = list(insights)
+        if not given:
+            return []
+        with self._lock, appended_file(self.path) as file:
+            self._read_new_lines(file)
+            dated = [self._with_timestamp(insight) for insight in given]
+            changed = [insight for insight in dated if self._is_new(insight)]
+            if not changed:
+                return dated
+            is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
+            lines = [json.dumps(insight.as_record()) for insight in changed]
+            data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
+            append_whole(file, data, is_durable=is_durable)
+            if is_torn:
+                self._read_new_lines(file)
+                return dated
+            for insight in changed:  # quicker than to read them again
+                self._known.take(insight)
+            self._position += len(data)
+            self._line += len(lines)
+            return dated
+
+    def _with_timestamp(self, insight: Insight) -> Insight:
+        if insight.timestamp:
+            return insight
+        known = self._known.by_id.get(insight.id)
+        return replace(insight, timestamp=_now() if known is None else known.timestamp)
+
+    def _is_new(self, insight: Insight) -> bool:
+        """Return whether an insight is not in the log, or has changed."""
+        known = self._known.by_id.get(insight.id)
+        return known is None or known.as_record() != insight.as_record()
 
     def _similar(self, text: str, others: Sequence[str]) -> list[str]:
-        """Return the texts that the embedder finds similar and that do not contradict."""
+        """Return the texts that the embedder considers similar, without those that may contradict `text`."""
         assert self.embedder is not None
         candidates = [other for other in others if not may_contradict(text, other)]
         missing = [each for each in dict.fromkeys([text, *candidates]) if each not in self._vectors]
@@ -380,26 +398,34 @@ class InsightLog:
         return [each for each in candidates if _cosine(self._vectors[text], self._vectors[each]) >= threshold]
 
     def _refresh(self) -> None:
-        """Read the complete lines that were added since the last time; everything, if the file is another one."""
+        """Read the complete lines that were appended since the last call; all lines, if the file was replaced."""
         try:
+            status = self.path.stat()
+            if (status.st_dev, status.st_ino) == self._file and status.st_size == self._position:
+                return
             file = self.path.open("rb")
         except FileNotFoundError:
             if self._position:
                 self._forget()
             return
         with file:
-            status = os.fstat(file.fileno())
-            is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
-            if self._position and not is_same:
-                self._forget()
-            self._file = (status.st_dev, status.st_ino)
-            file.seek(self._position)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._position += len(line)
-                self._line += 1
-                self._take(line)
+            self._read_new_lines(file)
+
+    def _read_new_lines(self, file: BinaryIO) -> None:
+        status = os.fstat(file.fileno())
+        is_same = (status.st_dev, status.st_ino) == self._file and status.st_size >= self._position
+        if self._position and not is_same:
+            self._forget()
+        self._file = (status.st_dev, status.st_ino)
+        if status.st_size == self._position:
+            return
+        file.seek(self._position)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            self._position += len(line)
+            self._line += 1
+            self._take(line)
 
     def _forget(self) -> None:
         self._known = _Known()
@@ -416,6 +442,7 @@ class InsightLog:
                 self.problems.append(f"{self.path}:{self._line}: {error}")
 
 
+@functools.lru_cache(maxsize=1024)
 def _pattern_of(recommendation: str) -> _Pattern:
     return told_values(recommendation), telling_words(recommendation)
 

@@ -10,8 +10,8 @@
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
 - the samples of an evaluation in files: `all_samples`;
-- reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
-  `SkillsChanged`.
+- reports of a run, from events: `observing`, `SampleEnded`, `StepEnded`, `ModelCalled`, `SkillsChanged`,
+  `BatchJudged`.
 
 Nothing is imported before it is used.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ace.cli.settings import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
     from ace.cli.skillbooks.history import change_counts, described, place_of
-    from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
+    from ace.protocols.observers import BatchJudged, ModelCalled, SampleEnded, SkillsChanged, StepEnded, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.helpers import extract_cited_skill_ids
     from ace.roles.prompts import wrap_skillbook_for_external_agent
@@ -42,10 +42,12 @@ __all__ = [
     "INTERRUPTED",
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "WITH_FAILURES",
+    "BatchJudged",
     "ModelCalled",
     "SampleEnded",
     "SettingTable",
     "SkillsChanged",
+    "StepEnded",
     "UsageError",
     "all_samples",
     "change_counts",
@@ -74,6 +76,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "BatchJudged": "protocols.observers",
         "DONE": "cli.errors",
         "INTERRUPTED": "cli.errors",
         "ModelCalled": "protocols.observers",
@@ -81,6 +84,7 @@ __getattr__, __dir__ = lazy_exports(
         "SampleEnded": "protocols.observers",
         "SettingTable": "cli.settings",
         "SkillsChanged": "protocols.observers",
+        "StepEnded": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
         "all_samples": "cli.learning.sample_files",

@@ -48,7 +48,9 @@ def install(
     budget: float | None = None,
     capture: Flag = False,
 ) -> int:
-    """Set up learning, automatically with --learn, else by `ace openclaw learn`; the skills go to the workspace.
+    """Set up learning from sessions, with the skills written to the workspace.
+
+    With --learn, turns are learned from automatically; otherwise, when you run `ace openclaw learn`.
 
     For example:
 
@@ -59,13 +61,13 @@ def install(
     Args:
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         workspace: The folder that the agent works in. [default: the workspace in OpenClaw's configuration]
-        model: The model that learns.
+        model: The learning model.
         api_base: The base URL of an OpenAI-compatible server for that model.
-        learn: Also learn automatically when a turn has ended, by a plugin for OpenClaw. It needs an entry in
-            openclaw.json, and a restart of OpenClaw.
-        budget: The most that automatic learning spends in a day (USD). The remaining turns wait for the next day.
+        learn: Also learn automatically after each turn, with a plugin for OpenClaw, which adds an entry to
+            openclaw.json and requires a restart of OpenClaw.
+        budget: The daily limit on the cost of automatic learning (USD). The remaining turns wait for the next day.
             `ace openclaw learn` is not limited. [default: 1]
-        capture: Also have the plugin write every finished turn to a file that stays.
+        capture: Also let the plugin write each finished turn to a file that is kept.
     """
     from ace_openclaw.home import state_folder, workspace_folder
     from ace_openclaw.installing import install as write
@@ -187,8 +189,8 @@ def learn(
     Args:
         sources: Session files, exported sessions, folders, or ids of agents. [default: all sessions of OpenClaw]
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
-        model: The model that learns. [default: the model chosen at installation, else that of your settings, else
-            one on this machine]
+        model: The learning model. [default: the model chosen at installation, else the model of your settings, else one
+            on this machine]
         api_base: The base URL of an OpenAI-compatible server for that model.
         max_cost: Stop starting new turns once the run has cost this much (USD). [env: ACE_MAX_COST]
         allow: Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of a prompt, which are

@@ -1,6 +1,6 @@
-"""ACE in Opik: a trace of each sample, of each recursive reflection and of each LiteLLM call.
+"""Sends a trace of each sample, each recursive reflection and each LiteLLM call to Opik.
 
-Nothing is sent before a step is created, the callback is registered, or `ACELiteLLM.from_model(..., opik=True)` is
+Nothing is sent until a step is created, the callback is registered, or `ACELiteLLM.from_model(..., opik=True)` is
 called.
 """
 

@@ -1,8 +1,8 @@
-"""The connection to Opik: its switches, what is sent, and its end.
+"""The connection to Opik: how it is enabled, what is sent, and how it is closed.
 
-Opik's client sends in the background, on threads of its own; handing it a trace takes less than 0.1 ms, whatever the
-server does. What it does not limit is the end of the process, where it waits for as long as the server does not answer.
-So this module closes it, with a time limit and one warning about what was lost.
+Opik's client sends in the background, on its own threads; passing it a trace takes less than 0.1 ms, whatever the
+server does. But at the end of the process, it waits without a limit for a server that does not answer. So this module
+closes it, with a time limit and one warning about what was lost.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 _CLOSING_SECONDS: Final = 4.5
-"""How long the end of the process may wait for Opik; with the rest of the work, less than 5 seconds."""
+"""How long the process may wait for Opik at exit, in seconds, so that closing takes less than 5 seconds."""
 _LONGEST_TEXT: Final = 20_000
 _DEEPEST: Final = 12
 _SETTINGS: Final = {
-    # Opik reports its errors and its use to its makers, unless these say otherwise.
+    # Opik's client reports its errors and its use to its developers, unless these turn it off.
     "OPIK_SENTRY_ENABLE": "false",
     "OPIK_ANALYTICS_ENABLE": "false",
     # Otherwise another client in this process waits indefinitely when the process ends.
@@ -129,7 +129,7 @@ class Connection:
         self._is_closed = False
 
     def send(self, trace: TraceRecord) -> None:
-        """Send a trace later. An error is logged, because it must not fail the run.
+        """Queue a trace for sending. An error is logged, because it must not fail the run.
 
         Args:
             trace: The trace, with its spans.
@@ -169,7 +169,7 @@ class Connection:
             self.warn(f"a trace was not sent: {type(error).__name__}: {error}")
 
     def warn(self, problem: str) -> None:
-        """Log a problem, the first time that there is one.
+        """Log the first problem; later ones are not logged.
 
         Args:
             problem: What is wrong.
@@ -179,29 +179,29 @@ class Connection:
             _logger.warning("ace-opik: %s", problem)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything is received.
+        """Wait until Opik has received everything that was sent so far.
 
         Args:
             timeout: The maximum wait, in seconds.
 
         Returns:
-            Whether everything that was sent so far has been received.
+            Whether everything was received.
         """
         is_flushed = self._client.flush(timeout)
         return is_flushed and not self._kept_batches and not self._client.get_errors_report().total_dropped_items
 
     @property
     def _kept_batches(self) -> int:
-        """The batches that the client keeps until there is a server again; its `flush` takes them for received.
+        """The batches that the client keeps until the server is available; its `flush` counts them as received.
 
-        No public method of Opik tells of them. If these attributes are gone in a later release, none are counted.
+        Opik has no public method for them. If a later release removes these attributes, none are counted.
         """
         streamer = getattr(self._client, "_streamer", None)
         database = getattr(getattr(streamer, "_fallback_replay_manager", None), "database_manager", None)
         return 0 if database is None else max(0, int(database.failed_messages_count()))
 
     def close(self) -> None:
-        """Send what is waiting, for at most 4.5 seconds, and stop. A warning says if something was lost."""
+        """Send the queued traces, for at most 4.5 seconds, and stop. A warning says what was lost."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -219,7 +219,7 @@ _connections: dict[tuple[str | None, ...], Connection] = {}
 
 
 def connect() -> Connection | None:
-    """Return the connection that the environment variables describe; None if they switch Opik off.
+    """Return the connection that the environment variables describe; None if they disable Opik.
 
     Raises:
         ImportError: `opik` is not installed.
@@ -239,9 +239,9 @@ def connect() -> Connection | None:
 
 
 def connect_or_warn() -> Connection | None:
-    """Return the connection that the environment variables describe; None if there is none.
+    """Return the connection that the environment variables describe; None if Opik is disabled or cannot be used.
 
-    If the client cannot start, a warning says why. A package that is not installed needs none.
+    If the client cannot start, a warning says why. If the package is not installed, there is no warning.
     """
     try:
         return connect()
@@ -313,10 +313,10 @@ def _client(address: str | None, workspace: str | None, key: str | None) -> Opik
 
 
 def redacted(value: object, redactor: Redactor | None = None) -> Any:
-    """Return a value as JSON has it, with redacted texts.
+    """Convert a value to JSON, with redacted texts.
 
-    Fields with names of secrets are redacted whatever they contain. An object that is not JSON is represented by the
-    name of its class.
+    Fields whose names suggest secrets are redacted completely. An object that is not JSON is represented by the name of
+    its class.
 
     Args:
         value: Any value.

@@ -18,17 +18,17 @@ _lock = threading.Lock()
 
 @checked_arguments()
 def register_opik_litellm_callback(project_name: str = "ace-framework", tags: Sequence[str] | None = None) -> bool:
-    """Send an Opik trace of each call that LiteLLM makes in this process, with its tokens and its cost.
+    """Send an Opik trace of each LiteLLM call in this process, with its tokens and cost.
 
-    The trace contains the prompt and the answer, in which secrets and personal data are redacted. There is one callback
-    in a process: a second call changes its project and its tags.
+    The trace contains the prompt and the answer, in which secrets and personal data are redacted. A process has one
+    callback: calling this function again changes its project and tags.
 
     Args:
         project_name: The project in Opik.
         tags: The tags of the traces.
 
     Returns:
-        Whether calls are reported. False if `opik` is not installed, Opik is switched off, or its client cannot start.
+        Whether calls are reported. False if `opik` is not installed, Opik is disabled, or its client cannot start.
 
     Example:
         >>> import os
@@ -113,5 +113,5 @@ def _trace_of(
 
 
 def _time(value: object) -> datetime:
-    """Return a time with its zone: LiteLLM's have none, and are local."""
+    """Return a time with its time zone: those of LiteLLM are local times without one."""
     return value.astimezone(UTC) if isinstance(value, datetime) else datetime.now(UTC)

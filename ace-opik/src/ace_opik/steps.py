@@ -25,10 +25,10 @@ _OPERATION_FIELDS: Final = ("type", "section", "skill_id", "content", "justifica
 class OpikStep:
     """Sends an Opik trace `ace_sample` for each sample that reaches it.
 
-    Its input is the question, and its output the answer of the agent. Its metadata are those of the pipeline, the
-    reflection, and the operations on the skillbook. What a sample does not have is omitted. Secrets and personal data
-    are redacted. The step does nothing if `opik` is not installed, or `OPIK_DISABLED=true` or `OPIK_ENABLED=false` is
-    set; the variables are read when it is created.
+    The input of the trace is the question, and its output is the agent's answer. Its metadata contains that of the
+    pipeline, the reflection, and the operations on the skillbook, as far as the sample has them. Secrets and personal
+    data are redacted. The step does nothing if `opik` is not installed, or if `OPIK_DISABLED=true` or
+    `OPIK_ENABLED=false` was set when the step was created.
 
     Args:
         project_name: The project in Opik.
@@ -85,8 +85,9 @@ class OpikStep:
 class RROpikStep:
     """Sends an Opik trace `rr_reflect` for each reflection of the recursive reflector, with a span for each iteration.
 
-    A span has the code, what it printed, its error, and whether `FINAL` was accepted. The questions to the second model
-    are in the metadata of the trace. A reflection without `raw["rr_trace"]` is ignored. Otherwise like `OpikStep`.
+    A span contains the code, its output, its error, and whether `FINAL` was accepted. The metadata of the trace
+    contains the questions to the second model. A reflection without `raw["rr_trace"]` is ignored. In all other
+    respects, it works like `OpikStep`.
 
     Args:
         project_name: The project in Opik.
@@ -143,7 +144,7 @@ def extra_steps(project: str = _PROJECT, tags: Sequence[str] | None = None) -> l
         tags: The tags of the traces; the argument `opik_tags`.
 
     Returns:
-        The step; nothing if Opik is switched off.
+        The step; nothing if Opik is disabled.
 
     Raises:
         ImportError: `opik` is not installed.
@@ -159,7 +160,7 @@ def extra_steps(project: str = _PROJECT, tags: Sequence[str] | None = None) -> l
 
 
 def _send_or_warn(connection: Connection, build: Callable[[], TraceRecord]) -> None:
-    """Send a trace. If it cannot be built, a warning says so: what a sample contains must not fail the run."""
+    """Send a trace. If it cannot be built, a warning says so: the contents of a sample must not fail the run."""
     try:
         trace = build()
     except Exception as error:

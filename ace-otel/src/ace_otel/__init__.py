@@ -1,4 +1,4 @@
-"""ACE in your own tools: runs, samples, steps and model calls as OpenTelemetry spans, metrics and log events.
+"""Sends ACE's runs, samples, steps and model calls as OpenTelemetry spans, metrics and log events.
 
 Nothing is sent unless `ace ... --otel`, `ACE_OTEL=1` or `instrument()` enables it.
 """

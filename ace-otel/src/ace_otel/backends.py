@@ -1,4 +1,4 @@
-"""The destinations of spans, metrics and log events: the collector of the OTEL_... variables, or a backend by name."""
+"""The destinations of spans, metrics and log events: the collector of the OTEL_... variables, or a named backend."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Backend:
     """The OTLP endpoint of a backend, according to its documentation."""
 
     default: Callable[[Mapping[str, str]], str]
-    """Returns the address of the backend for the environment variables, unless one of `variables` sets it."""
+    """Returns the address of the backend for the given environment, unless one of `variables` sets it."""
     variables: tuple[str, ...]
     """The backend's own variables for its address."""
     path: str
@@ -140,7 +140,7 @@ def _opik_headers(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _logfire_address(environ: Mapping[str, str]) -> str:
-    """Return the address of the region that the token names; tokens without a region are of the first one."""
+    """Return the address of the region in the token, or of the first region if the token does not contain one."""
     region = _LOGFIRE_REGION.match(_set(environ, "LOGFIRE_TOKEN"))
     return f"https://logfire-{'eu' if region and region[1] == 'eu' else 'us'}.pydantic.dev"
 

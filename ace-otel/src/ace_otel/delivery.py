@@ -1,8 +1,8 @@
-"""Sends spans, metrics and log events in the background, counts those that arrive, and stops within a time limit.
+"""Sends spans, metrics and log events in the background, counts the delivered spans, and stops within a time limit.
 
-A slow or unreachable collector must not delay a run: spans wait in a queue of limited length, and those that do not fit
-are counted as lost. The exporters of OpenTelemetry log each attempt; those messages are captured for our own warning
-instead.
+A slow or unreachable collector must not delay a run: spans wait in a bounded queue, and those that do not fit are
+counted as lost. The exporters of OpenTelemetry log each attempt; these messages are captured, and used in our own
+warning.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from ace_otel.backends import Destination
 __all__ = ["CLOSING_SECONDS", "QUEUE", "SpanDelivery", "logs_provider", "metrics_provider"]
 
 CLOSING_SECONDS: Final = 4.5
-"""How long the process may wait for the collector when it ends; together with the other work, less than 5 seconds."""
+"""How long the process may wait for the collector at exit, in seconds, so that closing takes less than 5 seconds."""
 QUEUE: Final = 20_000
 """The maximum number of waiting spans, and of log events, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another one."""
 _DELAY_MS: Final = 1000
 
 _sending = threading.local()
-"""In a thread that sends for ace-otel, `keep` is called with each log message of an exporter."""
+"""In a sending thread of ace-otel, `keep` is called with each log message of an exporter."""
 
 
 def _ignore(message: str) -> None:
-    """Drop a message: the number of lost spans is reported."""
+    """Drop a message, because the number of lost spans is reported."""
 
 
 class _KeptMessages(logging.Filter):
@@ -89,7 +89,7 @@ class _CountingSpanExporter(SpanExporter):
         return result
 
     def _keep(self, message: str) -> None:
-        """Note the first message of an export, at once: further attempts may take longer than the process waits."""
+        """Record the first message of an export immediately: retries may take longer than the process waits."""
         if self._is_first:
             self.problem, self._is_first = message, False
 
@@ -99,7 +99,7 @@ class _CountingSpanExporter(SpanExporter):
 
 @final
 class _QuietMetricExporter(MetricExporter):
-    """Sends metrics without log messages. If the collector rejects them, the warning about lost spans says why."""
+    """Sends metrics without logging errors: if the collector is unreachable, the warning about lost spans says so."""
 
     def __init__(self, exporter: OTLPMetricExporter) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _QuietMetricExporter(MetricExporter):
 
 @final
 class _QuietLogExporter(LogRecordExporter):
-    """Sends log events without log messages of its own, as `_QuietMetricExporter` does."""
+    """Sends log events without logging errors, like `_QuietMetricExporter`."""
 
     def __init__(self, exporter: OTLPLogExporter) -> None:
         self._exporter = exporter
@@ -161,7 +161,7 @@ class SpanDelivery:
         self._ended = 0
 
     def add(self, span: ReadableSpan) -> None:
-        """Send a span later; it is dropped if too many are waiting.
+        """Add a span to the queue, or drop it if the queue is full.
 
         Args:
             span: A span that has ended.
@@ -174,10 +174,10 @@ class SpanDelivery:
             self._processor.on_end(span)
 
     def close(self, *others: Callable[[], object], seconds: float = CLOSING_SECONDS) -> None:
-        """Send what is waiting, within a time limit.
+        """Send the queued spans, within a time limit.
 
         Args:
-            *others: Called concurrently, within the same limit; they end the sending of metrics and log events.
+            *others: Called concurrently, within the same limit, to stop sending metrics and log events.
             seconds: The time limit, in seconds.
         """
         deadline = time.monotonic() + seconds
@@ -200,12 +200,12 @@ class SpanDelivery:
 
     @property
     def problem(self) -> str:
-        """The last message of the exporter about a failed attempt; empty if there was none."""
+        """The last error message of the exporter; empty if there was none."""
         return self._exporter.problem
 
 
 def _quietly(work: object) -> None:
-    """Call a function whose failure the number of lost spans reports."""
+    """Call a function, and ignore its exception: the number of lost spans reports the failure."""
     assert callable(work)
     _sending.keep = _ignore
     work()

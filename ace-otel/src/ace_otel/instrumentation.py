@@ -45,7 +45,7 @@ class Instrumentation:
 
     def __init__(self, backend: str, *, content: bool) -> None:
         self.is_disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-        """Whether `OTEL_SDK_DISABLED` forbids sending anything."""
+        """Whether `OTEL_SDK_DISABLED` prevents sending."""
         self._closing = threading.Lock()
         self._is_closed = False
         if self.is_disabled:
@@ -89,7 +89,7 @@ class Instrumentation:
             self._metrics.observe(event)
 
     def close(self) -> None:
-        """Send what is waiting, for at most 5 seconds, and stop. A warning says how many spans were lost."""
+        """Send the queued data, for at most 5 seconds, and stop. A warning says how many spans were lost and why."""
         unregister_observer(_OBSERVER)
         with self._closing:
             if self.is_disabled or self._is_closed:
@@ -128,12 +128,12 @@ _is_read = False
 def instrument(backend: str = "", *, content: bool = False) -> Instrumentation:
     """Send the runs of this process to an OpenTelemetry collector, until the process ends or `close` is called.
 
-    An earlier instrumentation is closed. `OTEL_SDK_DISABLED=true` ensures that nothing is sent.
+    An active instrumentation is closed first. With `OTEL_SDK_DISABLED=true`, nothing is sent.
 
     Args:
         backend: `langfuse`, `logfire`, `mlflow`, `opik` or `phoenix`; empty for the collector of the
             `OTEL_...` variables, by default `http://localhost:4318`.
-        content: Whether texts of prompts, answers and errors are sent too. Secrets and personal data are redacted.
+        content: Whether to send the texts of prompts, answers and errors too. Secrets and personal data are redacted.
 
     Raises:
         UsageError: There is no such backend, or the variables with its keys are not set.

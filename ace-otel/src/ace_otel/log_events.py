@@ -1,4 +1,4 @@
-"""Sends what happens at one moment as log events, which name their span.
+"""Sends the events on spans as log events too, with the ids of their trace and span.
 
 OpenTelemetry's classes for logs are in modules whose names begin with an underscore, because their API is not final; it
 is only used here and in `delivery`.
@@ -27,20 +27,20 @@ _DELAY_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Something that happened at one moment of a run."""
+    """An event of a run."""
 
     name: str
-    """The same name as that of the event on the span."""
+    """The name of the event on the span."""
     text: str
-    """One line for people."""
+    """A description in one line."""
     attributes: Mapping[str, AttributeValue]
-    """The same attributes as on the span."""
+    """The attributes of the event on the span."""
     time: int
     """Nanoseconds since 1970."""
     span: SpanContext
     """The span to which it belongs."""
     severity: SeverityNumber = SeverityNumber.INFO
-    """INFO; WARN for a run that was stopped, ERROR for a failed sample."""
+    """The severity: INFO, WARN for a run that was stopped, ERROR for a failed sample."""
 
 
 @final
@@ -64,7 +64,7 @@ class LogSender:
         self._thread.start()
 
     def send(self, event: LogEvent) -> None:
-        """Send a log event later. Those of a trace that is not sampled are dropped, like its spans.
+        """Add a log event to the queue. If its trace is not sampled, it is dropped, like the spans of the trace.
 
         Args:
             event: The event.
@@ -73,7 +73,7 @@ class LogSender:
             self._waiting.append(event)
 
     def close(self) -> None:
-        """Hand what is waiting to OpenTelemetry."""
+        """Pass the queued events to OpenTelemetry."""
         self._ends.set()
         self._thread.join()
 

@@ -21,14 +21,14 @@ def ace_observers() -> Iterator[ObserverSpec]:
         options=(
             ObserverOption(
                 name="otel",
-                summary="Send spans, metrics and logs to the collector of the OTEL_... variables, or to this backend",
+                summary="Send spans, metrics and logs to the collector of the OTEL_... variables, or to a backend",
                 values=("langfuse", "logfire", "mlflow", "opik", "phoenix"),
                 required_variables={
                     "langfuse": ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"),
                     "logfire": ("LOGFIRE_TOKEN",),
                 },
             ),
-            ObserverOption(name="otel-content", summary="Send the redacted texts of prompts, answers and errors too"),
+            ObserverOption(name="otel-content", summary="Also send the texts of prompts, answers and errors, redacted"),
         ),
     )
 

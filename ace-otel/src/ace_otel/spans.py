@@ -144,7 +144,9 @@ class SpanBuilder:
             observers.SubQuestionAnswered: self._question_answered,
             observers.SkillsChanged: self._skills_changed,
             observers.SkillProven: self._skill_proven,
+            observers.InsightsFound: self._insights_found,
             observers.BatchJudged: self._batch_judged,
+            observers.ArtifactWritten: self._artifact_written,
             observers.AnswerEvaluated: self._answer_evaluated,
         }
 
@@ -337,6 +339,27 @@ class SpanBuilder:
             attributes["ace.skill.answer_before"] = _text(event.before)
             attributes["ace.skill.answer_after"] = _text(event.after)
         self._add_event(event.run_id, "ace.skill.proven", attributes, f"proof of {event.skill_id}: {passed}")
+
+    def _insights_found(self, event: observers.InsightsFound) -> None:
+        attributes: dict[str, AttributeValue] = {
+            "ace.task.id": _text(event.task_id),
+            "ace.insights.ready": event.ready,
+            "ace.insights.pending": event.pending,
+            "ace.insights.min_confidence": event.min_confidence,
+        }
+        if event.success is not None:
+            attributes["ace.task.success"] = event.success
+        if self._content and event.description:
+            attributes["ace.task.description"] = _text(event.description)
+        found = f"insights: {event.ready} to learn, {event.pending} pending"
+        self._add_event(event.run_id, "ace.insights.found", attributes, found)
+
+    def _artifact_written(self, event: observers.ArtifactWritten) -> None:
+        attributes: dict[str, AttributeValue] = {
+            "ace.skillbook.version": event.version,
+            "ace.artifact.folder": _text(event.folder),
+        }
+        self._add_event(event.run_id, "ace.artifact.written", attributes, f"artifacts of version {event.version}")
 
     def _batch_judged(self, event: observers.BatchJudged) -> None:
         attributes: dict[str, AttributeValue] = {

@@ -29,7 +29,7 @@ __all__ = ["MIGRATIONS", "Database", "PostgresLocation"]
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 PATIENCE: Final = 30.0
-"""How many seconds a lost connection is retried."""
+"""How long to retry a lost connection, in seconds."""
 LARGEST_POOL: Final = 4
 _SECONDS_BETWEEN_TRIES: Final = 0.25
 _POOL_SECONDS: Final = 2.0
@@ -177,8 +177,8 @@ class Database:
         """Call a function with a connection, and again when the connection is lost, for up to 30 seconds.
 
         Args:
-            what: What could not be done if it fails, as the rest of a sentence about the store.
-            work: The function. It must be safe to call again after it was interrupted anywhere.
+            what: The operation that failed, for the error: the rest of a sentence about the store.
+            work: The function. It must be safe to call it again after it was interrupted at any point.
 
         Raises:
             SkillbookStoreError: If the database reports an error, or remains unreachable.
@@ -205,7 +205,7 @@ class Database:
         """Raise errors of psycopg as those of a store.
 
         Args:
-            what: What could not be done, as the rest of a sentence about the store.
+            what: The operation that failed, for the error: the rest of a sentence about the store.
         """
         try:
             yield
@@ -256,7 +256,7 @@ class Database:
 def bring_up_to_date(
     connection: Connection, location: PostgresLocation, migrations: Sequence[Sequence[str]] = MIGRATIONS
 ) -> None:
-    """Create the schema and its tables, or migrate older ones. Tables of the newest version are only looked at.
+    """Create the schema and its tables, or migrate older ones. Tables of the newest version are not changed.
 
     Args:
         connection: A connection in autocommit mode.

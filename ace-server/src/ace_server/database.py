@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from ace.skillbook import shown_location
-from ace_server.tables import METADATA, schema_version
+from ace_server.tables import METADATA, batch, feedback, schema_version
 
 if TYPE_CHECKING:
     from sqlite3 import Connection as SQLiteConnection
@@ -50,7 +50,30 @@ _WRITES: Final = "ace_writes"
 _MIGRATION_LOCK: Final = 0x41434553
 """The number of our advisory lock, "ACES"."""
 
-MIGRATIONS: Final[tuple[Callable[[sa.Connection], None], ...]] = (METADATA.create_all,)
+
+def _add_figures_and_hash_idempotency_keys(connection: sa.Connection) -> None:
+    """Add what version 2 has more than version 1, unless `create_all` has just done it.
+
+    Idempotency keys were stored as the client had sent them, which may be an address or a name. They are forgotten, not
+    hashed: the key of the hash is sealed, and they are only needed while a client repeats a request.
+    """
+    schema = connection.get_execution_options().get("schema_translate_map", {}).get(None)
+    known = {column["name"] for column in sa.inspect(connection).get_columns(batch.name, schema=schema)}
+    place = batch.name if schema is None else f'"{schema}".{batch.name}'
+    for column, kind in (
+        ("accepted", "INTEGER NOT NULL DEFAULT 0"),
+        ("refused", "INTEGER NOT NULL DEFAULT 0"),
+        ("steps", "TEXT"),
+    ):
+        if column not in known:
+            connection.exec_driver_sql(f"ALTER TABLE {place} ADD COLUMN {column} {kind}")
+    connection.execute(sa.update(feedback).values(idempotency_key=None))
+
+
+MIGRATIONS: Final[tuple[Callable[[sa.Connection], None], ...]] = (
+    METADATA.create_all,
+    _add_figures_and_hash_idempotency_keys,
+)
 """What brings a database from each version to the next one."""
 
 
@@ -104,7 +127,7 @@ class Database:
         ...     with database.reading() as connection:
         ...         print(connection.scalar(sa.select(schema_version.c.version)))
         ...     database.close()
-        1
+        2
     """
 
     def __init__(self, location: str | Path) -> None:

@@ -51,7 +51,7 @@ class GivenFeedback:
     comment: str | None = None
     """What the user says."""
     idempotency_key: str | None = None
-    """A key with which the same feedback may be sent again."""
+    """The pseudonym of a key with which the same feedback may be sent again."""
 
 
 def request_row(
@@ -173,7 +173,7 @@ def store_trace(
         trace: The trace, as JSON.
         key: The id of the key.
         subject: Whom it belongs to.
-        idempotency_key: A key with which the same trace may be sent again.
+        idempotency_key: The pseudonym of a key with which the same trace may be sent again.
 
     Raises:
         IdempotencyError: By the change: the key was used for another trace.

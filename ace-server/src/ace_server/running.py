@@ -144,8 +144,7 @@ def serve(
         lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        proxy_headers=service.settings.behind_proxy,
-        forwarded_allow_ips="*" if service.settings.behind_proxy else None,
+        proxy_headers=False,  # the app does it, see `ace_server.proxy`
         ssl_certfile=certificate,
         ssl_keyfile=certificate_key,
     )

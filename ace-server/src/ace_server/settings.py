@@ -26,8 +26,11 @@ _PREFIX: Final = "ACE_SERVER_"
 _NOT_IN_PROJECTS: Final = {
     "database": "the texts of users would be stored there",
     "behind_proxy": "requests would be trusted",
+    "proxy_user_header": "requests would be trusted",
+    "proxy_user_scopes": "the users of the page would get rights",
 }
 """What a cloned project could use to get the texts of users, or to make itself one of them."""
+_SECRETS: Final = {"keys": "encryption keys", "proxy_secret": "secrets"}
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST: Final = 1e9
 
@@ -62,6 +65,10 @@ class ServerSettings:
     """The names by which browsers may call the page; loopback is always allowed."""
     behind_proxy: bool = False
     """Whether a proxy in front terminates TLS and sets `X-Forwarded-For` and `X-Forwarded-Proto`."""
+    proxy_user_header: str = ""
+    """The header in which that proxy names who has logged in there, for the page; empty believes none."""
+    proxy_user_scopes: tuple[str, ...] = ("read",)
+    """What the users that it names may do on the page."""
 
     sync_seconds: float = field(default=60.0, metadata=_least(0.05))
     """How often the newest published releases are looked for."""
@@ -87,7 +94,7 @@ class ServerSettings:
     publish: Publish | None = None
     """Who publishes what a book has learned; None is the gate if it has validation samples, else a person."""
     batch_size: int = field(default=20, metadata=_least(1))
-    """How many new feedbacks make a batch."""
+    """The number of new feedback items that start a batch."""
     batch_age: float = field(default=3600.0, metadata=_least(0))
     """How old the oldest new feedback is when it makes a batch."""
     schedule_seconds: float = field(default=10.0, metadata=_least(0.05))
@@ -195,8 +202,8 @@ def load_settings(
 
 def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> object:
     where = f"{path}: {name!r} in [{_TABLE}]"
-    if name == "keys":
-        raise UsageError(f"{where}: keys of encryption do not belong in a file; use the variable {_PREFIX}KEYS")
+    if name in _SECRETS:
+        raise UsageError(f"{where}: {_SECRETS[name]} do not belong in a file; use the variable {_PREFIX}{name.upper()}")
     if name not in _KINDS:
         raise UsageError(f"{path}: no such setting in [{_TABLE}]: {name!r}; there are {', '.join(_KINDS)}")
     if is_project and name in _NOT_IN_PROJECTS:

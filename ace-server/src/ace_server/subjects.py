@@ -1,4 +1,6 @@
-"""Pseudonyms of subjects: the database does not contain the names under which an application knows its users.
+"""Pseudonyms: the database does not contain the names under which an application knows its users.
+
+Idempotency keys get pseudonyms too, since applications make them of names, addresses or texts.
 
 A pseudonym is a keyed hash of the name. The key is random, made once for a database, and sealed in it. So pseudonyms
 stay the same when the keys of the seal are replaced, and without these keys no name can be tried out.
@@ -67,8 +69,21 @@ class Subjects:
         Raises:
             DatabaseUnavailableError: The key was not loaded, and the database cannot be read or written.
         """
+        return f"sub_{self._digest(subject)}"
+
+    def idempotency(self, key: str | None) -> str | None:
+        """Return what the database contains instead of an idempotency key; None if there is none.
+
+        Args:
+            key: The idempotency key, as the application sends it.
+
+        Raises:
+            DatabaseUnavailableError: The key was not loaded, and the database cannot be read or written.
+        """
+        return None if key is None else f"idk_{self._digest(f'idempotency key {key}')}"
+
+    def _digest(self, text: str) -> str:
         if self._key is None:
             self.load()
         assert self._key is not None
-        digest = hmac.new(self._key, subject.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return f"sub_{digest.hexdigest()[:_DIGITS]}"
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGITS]

@@ -156,7 +156,7 @@ feedback: Final = Table(
     _sealed("correction"),
     _sealed("comment"),
     _sealed("trace"),  # the recorded trace, as JSON
-    Column("idempotency_key", Text),
+    Column("idempotency_key", Text),  # a keyed hash of what the client sent
     Column("state", Text, nullable=False),  # new | held | batched | learned | failed | rejected | purged
     Column("batch", Text),
     Column("problem", Text),
@@ -186,6 +186,9 @@ batch: Final = Table(
     Column("cost", Double),
     Column("release", Text),  # the candidate
     Column("problem", Text),
+    Column("accepted", Integer, nullable=False, server_default="0"),  # samples whose changes the gate has let through
+    Column("refused", Integer, nullable=False, server_default="0"),
+    Column("steps", Text),  # JSON: {"ReflectStep": {"calls": 4, "failed": 0, "seconds": 12.3}}
     Index("batch_by_book", "book", "id"),
     Index("batch_by_state", "state", "id"),
 )

@@ -12,8 +12,14 @@ def learn(job: Job) -> tuple[Answerer, str]:
     ace = needed("ace")
     if not hasattr(ace, "OfflineACE"):  # our own package has the same import name
         needed("ace-framework")
+    # Its prompts are long: on two busy cores one answer takes minutes.
     client = ace.LiteLLMClient(
-        model="openai/local", api_base=job.api_base, api_key="not-needed", temperature=0.0, max_tokens=600
+        model="openai/local",
+        api_base=job.api_base,
+        api_key="not-needed",
+        temperature=0.0,
+        max_tokens=600,
+        timeout=3600,
     )
     agent, skillbook = ace.Agent(client), ace.Skillbook()
     adapter = ace.OfflineACE(

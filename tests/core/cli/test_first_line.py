@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ace.cli.learning.progress import displayed
-from ace.cli.model_choice import model_and_place
+from ace.cli.model_choice import announce, model_and_place
 from ace.cli.settings import load_settings
+from ace.roles import Reflector, SmallModelReflector
 from ace.skillbook import Skillbook
+from tests.support.clients import client_for
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
@@ -110,6 +112,19 @@ def test_the_place_of_each_kind_of_model(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert model_and_place(load_settings(flags, environ={"HOME": str(tmp_path)}, folder=tmp_path)) == said
+
+
+def test_attempts_at_tasks_are_announced_with_the_limits_of_a_small_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], server: ScriptedServer
+) -> None:
+    settings = load_settings({}, environ={"HOME": str(tmp_path)}, folder=tmp_path)
+    client = client_for(server)
+    hint = "so small a model learns only from corrections"
+    for reflector, is_hinted in ((SmallModelReflector(client), True), (Reflector(client), False)):
+        announce("learning", settings, of_attempts=reflector)
+        assert (hint in capsys.readouterr().err) == is_hinted
+    announce("learning", settings, quiet=True, of_attempts=SmallModelReflector(client))
+    assert capsys.readouterr().err == ""
 
 
 def test_an_empty_flag_unsets_the_address_of_the_project(here: Run, tmp_path: Path, book: Path) -> None:

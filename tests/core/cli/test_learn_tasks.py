@@ -116,7 +116,7 @@ def test_wrong_requests_are_refused(here: Run, tmp_path: Path, model: list[str],
         (["--task", "a b"], "--task: "),
         (["logs", "--task", "bd-1"], "no trace of bd-1; the input has no traces of tasks"),
         (["--task", "bd-1"], "logs/execution_traces.jsonl"),
-        (["--task", "bd-1", "--skillbook", "s.json"], "--gate counters needs a skillbook with a history"),
+        (["--task", "bd-1", "--skillbook", "s.json"], "the gate of --task and --mode needs a skillbook with a history"),
     ):
         done = here("learn", *arguments, *model, *EVERY)
         assert (done.code, list(tmp_path.glob("s*.*"))) == (2, []), arguments

@@ -66,7 +66,7 @@ def test_the_number_of_turns_is_limited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--max-iterations", "3"], "--max-iterations is an option of --reflector recursive"),
+        (["--max-iterations", "3"], "--max-iterations requires --reflector recursive"),
         (
             ["--reflector", "recursive", "--max-iterations", "0"],
             "--max-iterations must be a whole number of at least 1, got 0",

@@ -92,7 +92,7 @@ def test_an_empty_project_is_told_the_command_to_begin_with(tmp_path: Path, here
     assert "ace capture --task ID --run -- COMMAND" in done.out
     assert "ace learn --task ID" in done.out
     assert here("status", "--json").data["book"] is None
-    assert here("get", "insights").out.startswith("There are no insights yet; `ace learn --task ID`")
+    assert here("get", "insights").out.startswith("No insights yet; `ace learn --task ID`")
     assert here("get", "insights", "--json").data["insights"] == []
     assert list(tmp_path.iterdir()) == []
 
@@ -159,7 +159,9 @@ def test_a_version_whose_folder_is_missing_is_named(project: Path, here: Run, mo
     here("learn", "--task", "bd-5", "--min-confidence", "0", *model)
     [folder] = (project / "logs" / "artifacts").iterdir()
     version = json.loads((folder / "decision.json").read_bytes())["version"]
-    folder.rename(folder.with_name(".draft-0123456789abcdef"))  # as a process that was killed before leaves it
+    draft = folder.rename(folder.with_name(".draft-0123456789abcdef"))  # as a process that was killed before leaves it
+    decision = json.loads((draft / "decision.json").read_bytes())
+    draft.with_name(f"{draft.name}.json").write_text(json.dumps({"decision": decision}), encoding="utf-8")
     done = here("status")
     assert f"the folder of version {version} is not complete; the next run completes it" in done.out
     assert here("status", "--json").data["book"]["without_artifact"] == [version]

@@ -131,7 +131,7 @@ def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_pa
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--group", "5"], "--group is an option of --reflector recursive"),
+        (["--group", "5"], "--group requires --reflector recursive"),
         (["--reflector", "recursive", "--group", "0"], "--group must be a whole number of at least 1, got 0"),
     ],
 )

@@ -323,7 +323,7 @@ TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}}, "requir
 def test_an_answer_is_checked_against_a_json_schema(schema: dict[str, Any], text: str, said: str) -> None:
     result = HeuristicEnvironment([json(schema)]).evaluate(Sample("?"), answer(text))
     assert result.metrics["json"] == float(not said)
-    assert said in result.feedback and ("is not the JSON that is expected" in result.feedback) == bool(said)
+    assert said in result.feedback and ("is not the expected JSON" in result.feedback) == bool(said)
 
 
 @pytest.mark.parametrize(

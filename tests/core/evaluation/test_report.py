@@ -73,7 +73,7 @@ def test_the_page_stands_alone_and_shows_what_a_model_wrote_as_text(report: Eval
     assert not any(name in ("src", "href") or name.startswith("on") for _, attrs in found.tags for name in attrs)
     assert any("<script>alert('x')</script>" in text for text in found.texts)
     assert names.count("circle") == 2
-    assert [attrs["class"] for tag, attrs in found.tags if tag == "path"] == ["taken-back"]
+    assert [attrs["class"] for tag, attrs in found.tags if tag == "path"] == ["rolled-back"]
     assert report.summary in found.texts
 
 

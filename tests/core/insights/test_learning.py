@@ -17,7 +17,7 @@ import pytest
 
 from ace import Skillbook, TraceAnalyser
 from ace.evaluation import CounterGate
-from ace.insights import InsightLog
+from ace.insights import Insight, InsightLog
 from ace.protocols.observers import ArtifactWritten, Event, InsightsFound, observing
 from ace.runners import RecordedTrace
 from ace.steps import ArtifactStep, InsightOutcomeStep
@@ -31,7 +31,10 @@ RULE = "Compile before the tests are run."
 
 
 def answer(request: ScriptedRequest) -> Mapping[str, Any] | str:
-    """Learn a rule from each trace that says RULE, whose evidence is what follows BECAUSE, and remove on LOSE."""
+    """Learn a rule from each trace that says RULE, whose evidence is what follows BECAUSE.
+
+    SAME changes nothing, and LOSE removes the skill rules-00001.
+    """
     if request.role == "reflector":
         evidence = re.search(r"BECAUSE ([^\n\"\\]+)", request.text)
         learning: dict[str, Any] = {
@@ -47,6 +50,8 @@ def answer(request: ScriptedRequest) -> Mapping[str, Any] | str:
     if request.role == "skill_manager":
         if "LOSE" in request.text:
             return update({"type": "REMOVE", "skill_id": "rules-00001"})
+        if "SAME" in request.text:
+            return update()
         texts = [text for text in (RULE, "Name the branch after the task.") if text in request.text]
         return update(*({"type": "ADD", "section": "builds", "content": text} for text in texts))
     return "ready"
@@ -153,12 +158,25 @@ def test_the_skill_manager_is_not_told_what_waits(project: Project) -> None:
     assert (event.task_id, event.ready, event.pending, event.files, event.success) == ("bd-1", 1, 1, 1, False)
 
 
+def test_what_is_known_already_stays_accepted_until_its_skill_is_removed(project: Project) -> None:
+    known = ("accepted", "it was known already", f"[Bullet #builds-00001] {RULE}")
+    project.learn(attempt("bd-1", "RULE"), least=0.0)
+    project.learn(attempt("bd-1", "RULE SAME", trace="2"), attempt("bd-2", "RULE SAME"), least=0.0)
+    first, again, other = project.log.insights()
+    assert (first.status, first.delta) == ("accepted", known[2])
+    assert [(each.status, each.reason, each.delta) for each in (again, other)] == [known, known]
+    project.book.remove_skill("builds-00001")
+    project.learn(attempt("bd-3", "RULE SAME"), least=0.0)
+    [insight] = project.log.insights(tasks=["bd-3"])
+    assert (insight.status, insight.reason, insight.delta) == ("refused", "no change was proposed for it", None)
+
+
 def test_a_refused_insight_says_why_and_has_no_folder(project: Project) -> None:
     project.book.add_skill("rules", "Check the units.", metadata={"helpful": 3})
     project.book.commit()
     project.learn(attempt("bd-1", "RULE LOSE"), least=0.0, gate=CounterGate())
     [insight] = project.log.insights()
-    assert (insight.status, insight.reason) == ("refused", "gate: net score 3 -> 0 (-3)")
+    assert (insight.status, insight.reason, insight.delta) == ("refused", "gate: net score 3 -> 0 (-3)", None)
     assert not project.artifacts.exists() or list(project.artifacts.iterdir()) == []
 
 
@@ -180,7 +198,9 @@ def test_the_folder_of_a_version_explains_it(project: Project) -> None:
     assert (decision["accepted"], decision["task"], decision["version"]) == (True, "bd-1", version)
     assert (decision["before"]["skills"], decision["after"]["skills"]) == (0, 1)
     assert [each["content"] for each in decision["operations"]] == [RULE]
-    assert [each["recommendation"] for each in json.loads((folder / "insights.json").read_bytes())] == [RULE]
+    insights = json.loads((folder / "insights.json").read_bytes())
+    assert [Insight.from_record(each) for each in insights] == project.log.insights()
+    assert [each["status"] for each in insights] == ["accepted"]
     assert "jane@acme.com" not in (folder / "trace.json").read_text(encoding="utf-8")
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -73,6 +76,28 @@ def test_insights_of_other_writers_are_seen(log: InsightLog) -> None:
     assert [each.task_id for each in log.insights()] == ["bd-3"]
 
 
+def test_several_writers_at_a_time_know_all_insights(log: InsightLog) -> None:
+    logs = [InsightLog(log.path) for _ in range(4)]
+    start = Barrier(4)
+
+    def write(number: int) -> None:
+        start.wait()
+        for task in range(150):
+            logs[number].record([insight(f"bd-{number}-{task}", "Run tsc first.")], is_durable=False)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(write, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    expected = {f"bd-{number}-{task}" for number in range(4) for task in range(150)}
+    for each in (*logs, log):
+        found = [insight.task_id for insight in each.insights()]
+        assert (len(found), set(found), each.problems) == (600, expected, [])
+
+
 @pytest.mark.parametrize(
     "other", ["Wait 30 seconds.", "Never wait 3 seconds.", "Wait 3 seconds for Petersen.", "wait 3 minutes"]
 )
@@ -126,9 +151,9 @@ def test_damaged_lines_are_listed_and_the_others_are_read(log: InsightLog) -> No
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"status": "done"}, "the status must be pending, accepted or refused, got 'done'"),
+        ({"status": "done"}, "status must be pending, accepted or refused, got 'done'"),
         ({"confidence": 7}, "confidence must be from 0 to 1, got 7"),
-        ({"confidence": "high"}, "the confidence must be a number, got 'high'"),
+        ({"confidence": "high"}, "confidence must be a number, got 'high'"),
         ({"trace_id": ""}, "an insight needs the fields task_id, trace_id and recommendation"),
     ],
 )

@@ -15,7 +15,7 @@ from ace.managed_block import read_managed_block
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.attempts import append, attempt, attempts_script
-from tests.support.command_line import Run
+from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -47,15 +47,15 @@ def test_what_becomes_of_each_attempt_is_told(here: Run, tmp_path: Path, model: 
     folder = next((tmp_path / "logs" / "artifacts").iterdir())
     assert told == (
         "task bd-1: Fix the imports LESSON one BECAUSE src/a.ts (trace 1 of 3, failure, 1 file)\n"
-        "  reflect  1 insight, 1 with confidence from 0.80; pending: 0\n"
+        "  reflect  1 insight: 1 with confidence >= 0.80, 0 pending\n"
         "  update   1 new skill\n"
         "  gate     accepted: net score unchanged at 2, skills 1 -> 2 (+1)\n"
         f"  kept     version 2, logs/artifacts/{folder.name}\n"
         "task bd-2: Name it LESSON two (trace 2 of 3, failure)\n"
-        "  reflect  1 insight, 0 with confidence from 0.80; pending: 1\n"
+        "  reflect  1 insight: 0 with confidence >= 0.80, 1 pending\n"
         "  update   nothing to change\n"
         "task bd-3: LOSE it BECAUSE src/a.ts (trace 3 of 3, failure, 1 file)\n"
-        "  reflect  1 insight, 1 with confidence from 0.80; pending: 0\n"
+        "  reflect  1 insight: 1 with confidence >= 0.80, 0 pending\n"
         "  update   2 changes proposed\n"
         "  gate     refused: net score 2 -> 0 (-2)\n"
     )
@@ -148,7 +148,7 @@ def test_offline_ends_with_its_reason_in_json(here: Run, tmp_path: Path, model: 
     [
         (["--mode", "online", "--min-confidence", "1.5"], "--min-confidence must be from 0 to 1, got 1.5"),
         (["--mode", "online", "--min-confidence", "nan"], "--min-confidence must be from 0 to 1, got nan"),
-        (["--watch", "--mode", "offline"], "--mode offline needs them all"),
+        (["--watch", "--mode", "offline"], "--mode offline needs a complete one"),
         (["--watch", "--resume"], "omit --resume"),
         (["--watch", "-"], "not standard input"),
         (["--watch", "a.jsonl", "b.jsonl"], "--watch takes one trace log, got 2 paths"),
@@ -209,37 +209,52 @@ def test_the_cases_of_the_skillbook_are_the_default_gate(here: Run, tmp_path: Pa
     assert texts(tmp_path) == ["High water is at 14h30.", "Remember LESSON one."]
 
 
-def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, tmp_path: Path) -> None:
-    """One good and one harmful lesson: the good one stays, and the history shows both."""
+GOOD, BAD = "Remember LESSON good.", "Remember LESSON bad."
+
+
+def learn_good_and_bad(here: Run, folder: Path, *arguments: str) -> Done:
+    """Learn one good and one harmful lesson, and validate after each."""
 
     def script(request: ScriptedRequest) -> Any:
         if request.role == "agent":
-            right = "Remember LESSON good." in request.text and "Remember LESSON bad." not in request.text
-            return {"reasoning": "", "final_answer": "42" if right else "0"}
+            return {"reasoning": "", "final_answer": "42" if GOOD in request.text and BAD not in request.text else "0"}
         return attempts_script(request)
 
-    held_out = tmp_path / "held.jsonl"
+    held_out = folder / "held.jsonl"
     held_out.write_text(json.dumps({"question": "The answer?", "ground_truth": "42"}) + "\n", encoding="utf-8")
-    append(
-        tmp_path,
-        attempt("bd-1", "LESSON good BECAUSE src/a.ts"),
-        attempt("bd-2", "LESSON bad BECAUSE src/a.ts"),
-    )
+    append(folder, attempt("bd-1", "LESSON good BECAUSE src/a.ts"), attempt("bd-2", "LESSON bad BECAUSE src/a.ts"))
     with ScriptedServer(script) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         done = here(
             *("learn", "--mode", "online", "--validate", held_out, "--validation-interval", "1", "--no-prove"),
-            *("--no-merge", "--block", "AGENTS.md", *model),
+            *("--no-merge", "--block", "AGENTS.md", *arguments, *model),
         )
     assert done.code == 0, done.err
     assert "validation after 1 trace: 100.0%" in done.err
+    assert texts(folder) == [GOOD]
+    assert BAD not in (folder / "AGENTS.md").read_text(encoding="utf-8")
+    insights = InsightLog(folder / "logs" / "insights.jsonl").insights()
+    assert [(each.status, each.reason) for each in insights] == [
+        ("accepted", ""),
+        ("refused", "its skill was rolled back"),
+    ]
+    assert done.out.count("gate     accepted: net score") == 2
+    return done
+
+
+def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, tmp_path: Path) -> None:
+    """The good lesson stays, and the history shows both. The default gate is asked too."""
+    done = learn_good_and_bad(here, tmp_path)
     assert "validation after 2 traces: 0.0%, rolled back by the gate (it was 100.0%)" in done.err
-    assert texts(tmp_path) == ["Remember LESSON good."]
     with Skillbook.open(tmp_path / "skills.db") as book:
         added = [event.skill.content for entry in book.history() for event in entry.events if hasattr(event, "skill")]
-        assert added == ["Remember LESSON good.", "Remember LESSON bad."]
+        assert added == [GOOD, BAD]
         assert [entry.author for entry in book.history()][-1].startswith("gate: validation fell from 1.0000 to 0.0000")
-    assert "LESSON bad" not in (tmp_path / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_without_the_score_gate_the_best_state_is_restored_at_the_end(here: Run, tmp_path: Path) -> None:
+    done = learn_good_and_bad(here, tmp_path, "--gate", "counters")
+    assert "validation after 2 traces: 0.0%" in done.err and "rolled back by the gate" not in done.err
 
 
 def test_of_a_log_of_thousands_of_lines_the_bad_ones_are_listed(here: Run, tmp_path: Path, model: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ace import Skillbook
 from ace.skill import Skill
-from ace.skillbook import SkillbookFileError, SkillTimeline
+from ace.skillbook import BookSizes, SkillbookFileError, SkillTimeline
 from ace.updates import UpdateBatch, UpdateOperation
 
 
@@ -44,11 +44,12 @@ def test_every_version_and_every_change_is_that_of_the_history(tmp_path: Path, s
     chance = random.Random(seed)
     with Skillbook.open(tmp_path / "skills.db") as book:
         assert book.store is not None
-        timeline = SkillTimeline(book.store)
+        timeline, counted = SkillTimeline(book.store), BookSizes(book.store)
         for step in range(60):
             change_at_random(book, chance)
             if step % 7 == 0:
                 timeline.read_new()
+                counted.read_new()
         timeline.read_new()
         assert timeline.version == book.version
         assert [entry.version for entry in timeline.entries] == [entry.version for entry in book.history()]
@@ -60,6 +61,7 @@ def test_every_version_and_every_change_is_that_of_the_history(tmp_path: Path, s
             assert [skill.id for skill in timeline.skills_at(version)] == [skill.id for skill in expected.skills()]
         sizes = {size.version: size.active for size in timeline.sizes}
         assert sizes == {version: len(book.as_of(version)) for version in sizes}
+        assert list(counted.read_new()) == list(BookSizes(book.store).read_new()) == list(timeline.sizes)
         for skill_id in {
             change.skill_id for entry in timeline.entries for change in timeline.changes_of(entry.version)
         }:
@@ -108,3 +110,18 @@ def test_a_damaged_history_is_an_error_and_what_was_read_stays(tmp_path: Path) -
                 timeline.read_new()
         assert timeline.version == 1
         assert [change.version for change in timeline.changes(skill.id)] == [1]
+
+
+def test_what_looks_like_an_event_in_a_text_is_not_counted_and_damage_is_an_error(tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        skill = book.add_skill("maths", 'Write "kind":"remove" and "kind":"embed".')
+        book.update_skill(skill.id, content='[{"kind":"rollback","version":0}]')
+        assert book.store is not None
+        assert [size.active for size in BookSizes(book.store).read_new()] == [1, 1]
+    with sqlite3.connect(tmp_path / "skills.db") as connection:
+        connection.execute("UPDATE event SET operations = substr(operations, 1, 20) WHERE version = 1")
+    connection.close()
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        assert book.store is not None
+        with pytest.raises(SkillbookFileError, match="version 1 of the history"):
+            BookSizes(book.store).read_new()

@@ -167,6 +167,8 @@ def test_ace_learn_with_a_gate_reports_what_it_refused(tmp_path: Path) -> None:
         rows = [" ".join(line.split()) for line in shown.out.splitlines()]
         assert "traces whose changes the gate accepted 0" in rows
         assert "traces whose changes the gate refused 1" in rows
+        log = ace("skillbook", "log", folder=tmp_path).out
+        assert "1 skipped (gate: net score 2 -> 0 (-2))" in log
         other = ace(*learn, "--skillbook", "skills.json", folder=tmp_path)
         assert (other.code, (tmp_path / "skills.json").exists()) == (2, False)
         assert "--gate counters needs a skillbook with a history, and 'skills.json' has none" in other.err

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from playwright.sync_api import Locator, Page
 
-__all__ = ["check_contrast", "check_focus_order", "check_labels", "check_nothing_executed", "check_width", "follow"]
+__all__ = ["check_every_look", "check_focus_order", "check_nothing_executed", "check_screenshot", "follow"]
+
+SCREENSHOTS = Path(__file__).resolve().parents[3] / "docs" / "_static" / "pages"
+WIDTHS = (360, 1280)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 _LOW_CONTRAST = """
 () => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const known = new Map();
   const rgba = colour => {
+    if (!known.has(colour)) known.set(colour, read(colour));
+    return known.get(colour);
+  };
+  const read = colour => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
   };
@@ -69,6 +82,47 @@ def follow(target: Locator) -> None:
         target.click()
 
 
+_WATCH_MOVES = """
+window.moved = 0;
+new PerformanceObserver(list => list.getEntries().forEach(entry => { window.moved += entry.value; }))
+  .observe({type: "layout-shift", buffered: true});
+"""
+
+_MOVED = "() => new Promise(done => requestAnimationFrame(() => done(window.moved)))"
+
+
+def check_every_look(page: Page, url: str, paths: Iterable[str], *, name: str) -> None:
+    """Check pages at each width, light and dark, with and without JavaScript, in the same tab.
+
+    Set ACE_PAGES_SEEN to a folder to get a screenshot of each.
+
+    Args:
+        page: The tab.
+        url: The address of the server.
+        paths: The pages.
+        name: How the names of the screenshots begin.
+    """
+    page.add_init_script(_WATCH_MOVES)
+    session = page.context.new_cdp_session(page)
+    for place, path in enumerate(paths):
+        for scripts in (True, False):
+            session.send("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 800})
+                page.goto(url + path)
+                if scripts:
+                    assert page.evaluate(_MOVED) == 0, f"{path} moves while it is loaded"
+                check_width(page)
+                check_labels(page)
+                for scheme in SCHEMES:
+                    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # without transitions
+                    check_contrast(page)
+                    if (folder := os.environ.get("ACE_PAGES_SEEN")) and scripts == (scheme == "light"):
+                        file = Path(folder) / f"{name}-{place:02}-{width}-{scheme}.png"
+                        page.screenshot(path=file, full_page=True)
+    session.send("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def check_width(page: Page) -> None:
     """No page is wider than the window."""
     wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
@@ -77,7 +131,8 @@ def check_width(page: Page) -> None:
 
 def check_contrast(page: Page) -> None:
     """Every text has a contrast of at least 4.5 to 1 (WCAG AA)."""
-    assert page.evaluate(_LOW_CONTRAST) == [], page.url
+    low = page.evaluate(_LOW_CONTRAST)
+    assert not low, f"{page.url}: {low}"
 
 
 def check_labels(page: Page) -> None:
@@ -105,3 +160,14 @@ def check_nothing_executed(page: Page) -> None:
     """No markup of a text became an element of the page, and no script of it ran."""
     assert page.evaluate("() => window.executed === undefined"), page.url
     assert page.evaluate(_FOREIGN_ELEMENTS) == [], page.url
+
+
+def check_screenshot(page: Page, name: str) -> None:
+    """The documentation has a screenshot of the page in its size; with ACE_UPDATE_SCREENSHOTS=1, take it again."""
+    width = page.evaluate("innerWidth")
+    image = page.screenshot(clip={"x": 0, "y": 0, "width": width, "height": 800})
+    if os.environ.get("ACE_UPDATE_SCREENSHOTS"):
+        SCREENSHOTS.mkdir(exist_ok=True)
+        (SCREENSHOTS / name).write_bytes(image)
+    committed = (SCREENSHOTS / name).read_bytes()
+    assert committed[16:24] == image[16:24], f"{name} has another size; run this test with ACE_UPDATE_SCREENSHOTS=1"

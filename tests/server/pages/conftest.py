@@ -13,8 +13,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from ace import Skillbook
+from ace.skillbook import has_scheme
+from ace_server.pages.book_reader import BookReader
+from ace_server.view import view_app
 from tests.requirement import missing
 from tests.server.pages.learned_book import learn_book
+from tests.server.pages.serving import served
 from tests.support.command_line import ACE, command_environment
 
 if TYPE_CHECKING:
@@ -54,14 +59,30 @@ def _locked(path: Path) -> Iterator[IO[str]]:
 
 
 @pytest.fixture
-def view(tmp_path: Path) -> Iterator[View]:
+def view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[View]:
+    """Serve the pages of `ace view` for a skillbook from this process, and return their address."""
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as started:
+
+        def start(skillbook: Path | str) -> str:
+            location = str(skillbook)
+            name = "skills" if has_scheme(location) else Path(location).stem
+            reader = BookReader(name, location, lambda: Skillbook.open(location))
+            started.callback(reader.close)
+            return started.enter_context(served(view_app(reader)))
+
+        yield start
+
+
+@pytest.fixture
+def view_command(tmp_path: Path) -> Iterator[View]:
     """Start `ace view` for a skillbook, and return its address."""
     with ExitStack() as started:
 
-        def start(skillbook: Path | str, *options: str, folder: Path = tmp_path) -> str:
+        def start(skillbook: Path | str, *options: str) -> str:
             command = [str(ACE), "view", str(skillbook), "--no-open", "--port", "0", *options]
             process = subprocess.Popen(
-                command, cwd=folder, env=command_environment(tmp_path), stdout=subprocess.PIPE, text=True
+                command, cwd=tmp_path, env=command_environment(tmp_path), stdout=subprocess.PIPE, text=True
             )
             started.callback(_end, process)
             assert process.stdout is not None

@@ -22,3 +22,6 @@ PAYLOADS = (
     "<object data='data:text/html,<script>executed=1</script>'></object>",
     "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=executed=1&gt;'>",
 )
+
+GROUPS = tuple(PAYLOADS[start : start + 5] for start in range(0, len(PAYLOADS), 5))
+"""Five at a time: each is in every place that shows a text, on a quarter of the pages."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-import uvicorn
 
 from ace import LiteLLMClient
 from ace_server import keys, opening, releases, reviews, tables
 from ace_server.api.app import create_app
 from ace_server.database import Database, new_id, now
 from ace_server.pages import routes
-from ace_server.running import listening_socket
 from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings
+from tests.server.pages.serving import served
 
 __all__ = ["World", "running_world"]
 
@@ -108,16 +105,8 @@ def running_world(folder: Path, learned: Path, **settings: Any) -> Iterator[Worl
     with database.writing() as connection:  # the release that `add_book` has published is not part of the story
         connection.execute(sa.delete(tables.release))
     app = create_app(service, pages=routes(service))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
-    with listening_socket("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        try:
-            yield World(service, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        finally:
-            server.should_exit = True
-            thread.join()
-            database.close()
+    try:
+        with served(app) as url:
+            yield World(service, url)
+    finally:
+        database.close()

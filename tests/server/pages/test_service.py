@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -14,13 +16,21 @@ import sqlalchemy as sa
 
 import ace_server.pages
 from ace_server import audit, tables
+from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
-from tests.server.pages.checks import check_contrast, check_labels, check_nothing_executed, check_width, follow
+from tests.server.pages.checks import check_every_look, check_nothing_executed, check_screenshot, follow
 from tests.server.pages.conftest import NewPage
-from tests.server.pages.payloads import PAYLOADS
+from tests.server.pages.payloads import GROUPS
 from tests.server.pages.service_world import World, running_world
 
 TEMPLATES = sorted((Path(ace_server.pages.__file__).parent / "templates").glob("*.html"))
+STEPS = json.dumps(
+    {
+        "ReflectStep": {"calls": 4, "failed": 1, "seconds": 61.25},
+        "UpdateStep": {"calls": 3, "failed": 0, "seconds": 14.5},
+        "GateStep": {"calls": 3, "failed": 0, "seconds": 0.012},
+    }
+)
 TOKEN = re.compile(r'name="csrf" value="([^"]+)"')
 both = pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
 
@@ -96,11 +106,11 @@ def test_a_wrong_key_is_rejected_recorded_and_limited(world: World) -> None:
         assert COOKIE not in client.cookies
     rejected = world.rows(tables.audit, tables.audit.c.what == "login.rejected")
     assert len(rejected) == 4
-    statuses = [
-        client.post("/login", data={"key": "x", "csrf": form_token(client.get("/login"))}).status_code
-        for _ in range(60)
-    ]
-    assert statuses[-1] == 429
+    for _ in range(60):
+        answer = client.post("/login", data={"key": "x", "csrf": form_token(client.get("/login"))})
+        if answer.status_code == 429:
+            break
+    assert answer.status_code == 429
 
 
 def test_a_token_logs_in_once(world: World) -> None:
@@ -302,7 +312,7 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     follow(page.get_by_role("link", name=batch))
     page.evaluate("() => { window.same = true; }")
     changes: list[dict[str, object]] = [
-        {"learned": 2, "model_calls": 5},
+        {"learned": 2, "model_calls": 5, "accepted": 1, "refused": 1, "steps": STEPS},
         {"learned": 3, "failed": 1, "state": "learned", "ended_at": 9.5},
     ]
     for values, text in zip(changes, ("2 done of 4", "4 done of 4: 3 learned, 1 failed"), strict=True):
@@ -311,6 +321,13 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
         page.get_by_text(text).wait_for()
     assert page.evaluate("() => window.same")
     assert "8.5 s" in page.locator("#progress").inner_text()
+    steps = page.locator("#steps li").all_inner_texts()
+    assert [" ".join(step.split()) for step in steps] == [
+        "ReflectStep 4 calls, 1 failed 61.2 s 15.3 s each",
+        "UpdateStep 3 calls 14.5 s 4.8 s each",
+        "GateStep 3 calls 12 ms 4 ms each",
+    ]
+    assert "of 1 sample accepted, of 1 refused" in page.locator("#gates").inner_text()
     assert page.locator("#progress").get_attribute("hx-trigger") is None
 
 
@@ -384,48 +401,101 @@ def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPag
     assert page.get_by_role("alert").inner_text() == "The log was manipulated: row 1 was changed."
 
 
+def test_every_table_of_the_service_is_exported_to_those_who_may_see_it(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin", rate="5/minute"))
+    releases = [world.release(11, publish=True, score=0.6), world.release(30)]
+    world.add(tables.batch, book="default", state="failed", samples=4, failed=4, problem="=the model is down")
+    arms = [Arm(release, 50) for release in releases]
+    world.add(tables.experiment, book="default", by="key_1", arms=arms_to_json(arms), state="running")
+
+    def rows(path: str) -> list[dict[str, str]]:
+        answer = admin.get(path)
+        assert answer.headers["content-disposition"].endswith('.csv"')
+        return list(csv.DictReader(io.StringIO(answer.text)))
+
+    found = rows("/releases?format=csv")
+    assert [(row["release"], row["state"], row["score"]) for row in found] == [
+        (releases[1], "candidate", ""),
+        (releases[0], "published", "0.6"),
+    ]
+    [run] = rows("/runs?format=csv")
+    assert (run["state"], run["failed"], run["problem"]) == ("failed", "4", "'=the model is down")
+    assert (rows("/runs?format=csv&state=failed"), rows("/runs?format=csv&state=learned")) == ([run], [])
+    assert [row["release"] for row in rows("/experiments?format=csv")] == releases
+    [key] = rows("/keys?format=csv")
+    assert (key["name"], key["scopes"], key["rate"], "hash" in key) == ("Ada", "admin", "5/minute", False)
+    audited = rows("/audit?format=csv&what=login")
+    assert [(row["what"], row["who"]) for row in audited] == [("login", key["id"])]
+    assert admin.get("/keys?format=json").json()[0]["name"] == "Ada"
+    reader = logged_in(world, world.key("Maren", "read"))
+    assert [reader.get(f"{path}?format=csv").status_code for path in ("/keys", "/audit", "/runs")] == [403, 403, 200]
+
+
 # What holds for every page
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
-def test_every_page_fits_and_can_be_read(world: World, new_page: NewPage, width: int, scheme: str) -> None:
-    world.release(11, publish=True, score=0.6)
-    release = world.release(30, score=0.8)
-    batch = world.add(tables.batch, book="default", state="failed", samples=4, failed=4, problem="the model is down")
-    paths = ["/", "/review", "/releases", f"/releases/{release}/publish", "/runs", f"/runs/{batch}", "/experiments"]
-    paths += ["/audit/check", "/keys", "/books/default", "/books/default/versions", "/nothing"]
-    page = new_page(width, color_scheme=scheme)
-    page.goto(f"{world.url}/login")
-    check_width(page)
-    check_contrast(page)
-    check_labels(page)
+def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) -> None:
+    page = new_page()
+    check_every_look(page, world.url, ["/login"], name="login")
     log_in(page, world)
-    for path in paths[:2]:  # without anything to review
-        page.goto(world.url + path)
-        check_contrast(page)
+    check_every_look(page, world.url, ["/", "/review", "/runs", "/releases", "/experiments"], name="empty")
+    releases = [world.release(11, publish=True, score=0.6), world.release(30, score=0.8)]
+    batch = world.add(
+        tables.batch, book="default", state="failed", samples=4, failed=4, problem="the model is down", steps=STEPS,
+        accepted=3, refused=1, release=releases[1], started_at=1_772_442_000.0, ended_at=1_772_442_075.0,
+    )  # fmt: skip
+    arms = [Arm(release, 50) for release in releases]
+    world.add(tables.experiment, book="default", by="key_1", arms=arms_to_json(arms), state="running")
     world.ask_for_review("Who pays?", "Anna", correction="Okafor", comment="Anna left.")
-    for path in paths:
+    check_every_look(
+        page,
+        world.url,
+        [
+            "/", "/review", "/releases", f"/releases/{releases[1]}/publish", "/runs", f"/runs/{batch}", "/experiments",
+            "/audit/check", "/keys", "/books/default", "/books/default/versions",
+            "/books/default/versions/3/restore", "/nothing",
+        ],
+        name="service",
+    )  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_the_screenshots_of_the_guide_show_the_service(world: World, new_page: NewPage) -> None:
+    """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
+    at = 1_772_442_000.0
+    release = world.release(30, score=0.8)
+    batch = world.add(
+        tables.batch, id="bat_019cb01d4e01", at=at - 60, book="default", state="learned", samples=4, learned=4,
+        model_calls=11, tokens=18_240, cost=0.0312, steps=STEPS, accepted=3, refused=1, release=release,
+        started_at=at, ended_at=at + 41, attempts=1, worker="worker-1",
+    )  # fmt: skip
+    world.ask_for_review(
+        "Who pays a bill over 700 euros?", "Bills over 700 euros are paid by Anna.",
+        correction="Bills over 700 euros are paid by Okafor.", comment="Anna left in March.",
+    )  # fmt: skip
+    page = new_page(1100)
+    log_in(page, world)
+    for name, path in (("run.png", f"/runs/{batch}"), ("review.png", "/review")):
         page.goto(world.url + path)
-        check_width(page)
-        check_contrast(page)
-        check_labels(page)
+        check_screenshot(page, name)
 
 
 def test_markup_of_users_is_displayed_and_never_executed(world: World, new_page: NewPage) -> None:
-    for payload in PAYLOADS:
-        world.ask_for_review(payload, f"{payload} answered", comment=payload, correction=f"{payload} corrected")
-        world.key(payload, "read")
-        world.add(tables.batch, book="default", state="failed", samples=1, problem=payload)
+    texts = ["\n".join(group) for group in GROUPS]
+    for text in texts:
+        world.ask_for_review(text, f"{text} answered", comment=text, correction=f"{text} corrected")
+        world.key(text, "read")
+        world.add(tables.batch, book="default", state="failed", samples=1, problem=text)
         world.add(
-            tables.release, book="default", version=len(world.rows(tables.release)), by=payload, state="candidate",
-            reason=payload,
+            tables.release, book="default", version=len(world.rows(tables.release)), by=text, state="candidate",
+            reason=text,
         )  # fmt: skip
     page = new_page()
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
     log_in(page, world)
-    for row, payload in zip(world.rows(tables.review), PAYLOADS, strict=True):
+    for row, text in zip(world.rows(tables.review), texts, strict=True):
         page.goto(f"{world.url}/review/{row.id}")
-        assert page.locator(".quote").first.inner_text().strip() == payload
+        assert page.locator(".quote").first.inner_text().strip() == text
         check_nothing_executed(page)
     for row in world.rows(tables.batch):
         page.goto(f"{world.url}/runs/{row.id}")

@@ -6,30 +6,39 @@ import csv
 import hashlib
 import io
 import json
+import re
 import shutil
 import socket
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import pytest
 
-from ace import Skillbook
+from ace import LiteLLMClient, Skillbook, TraceAnalyser
+from ace.protocols import GateVerdict
 from tests.server.pages.conftest import View
 from tests.support.command_line import ace
+from tests.support.learning_script import learning_script
 from tests.support.postgres_server import PostgresServer
+from tests.support.scripted_server import ScriptedServer
 
 
-def test_a_store_is_shown_and_not_changed(learned: Path, view: View, tmp_path: Path) -> None:
+def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp_path: Path) -> None:
     book = Path(shutil.copytree(learned.parent, tmp_path / "copy")) / learned.name
     before = hashlib.sha256(book.read_bytes()).hexdigest()
-    url = view(book)
+    url = view_command(book)
     for path in ("/", "/books/skills", "/books/skills/versions", "/books/skills/compare", "/books/skills/runs"):
         assert httpx.get(url + path).status_code == 200, path
+    with Skillbook.open(book) as opened:
+        newest = [entry for entry in opened.history() if entry.events][-8:]
+    shown = re.findall(r"<strong><a href=\"/books/skills/versions/(\d+)", httpx.get(url).text)
+    assert shown == [str(entry.version) for entry in reversed(newest)]
     assert "Bills above 800 euros are paid by Okafor." in httpx.get(f"{url}/books/skills").text
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 
 
-def test_every_link_of_every_page_leads_to_a_page(learned: Path, view: View) -> None:
+def test_every_kind_of_link_leads_to_a_page(learned: Path, view: View) -> None:
     from html.parser import HTMLParser
 
     class Links(HTMLParser):
@@ -42,12 +51,15 @@ def test_every_link_of_every_page_leads_to_a_page(learned: Path, view: View) -> 
 
     url = view(learned)
     seen: dict[str, int] = {}
+    kinds_seen: Counter[str] = Counter()  # links that differ only in numbers lead to the same kind of page
     waiting = ["/"]
     with httpx.Client(base_url=url) as client:
         while waiting:
             path = waiting.pop()
-            if path in seen:
+            kind = re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", path)
+            if path in seen or kinds_seen[kind] >= 3:
                 continue
+            kinds_seen[kind] += 1
             answer = client.get(path)
             seen[path] = answer.status_code
             if answer.headers["content-type"].startswith("text/html"):
@@ -88,13 +100,13 @@ def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: Vie
 
 
 @pytest.mark.thorough
-def test_a_book_in_postgres_is_shown_without_its_password(view: View) -> None:
+def test_a_book_in_postgres_is_shown_without_its_password(view_command: View) -> None:
     with PostgresServer() as server:
         location = f"{server.address}?book=support"
         with Skillbook.open(location) as book:
             skill = book.add_skill("maths", "Check the units.")
             book.tag_skill(skill.id, "helpful")
-        url = view(location)
+        url = view_command(location)
         shown = httpx.get(f"{url}/books/skills/skills/{skill.id}").text + httpx.get(url).text
         assert "Check the units." in shown
         assert "/books/skills/versions/2" in shown
@@ -174,6 +186,54 @@ def test_a_table_is_exported_as_it_is_filtered(learned: Path, view: View) -> Non
     skills = json.loads(httpx.get(f"{url}/books/skills/skills.json?proof=proven&sort=-helpful").text)
     assert [skill["proof"] for skill in skills] == ["proven"] * len(skills)
     assert [skill["helpful"] for skill in skills] == sorted((skill["helpful"] for skill in skills), reverse=True)
+
+
+def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
+    client = httpx.Client(base_url=view(learned))
+
+    def rows(path: str) -> list[dict[str, str]]:
+        answer = client.get(f"{path}format=csv")
+        assert answer.headers["content-disposition"].endswith('.csv"')
+        records = client.get(f"{path}format=json").json()
+        found = list(csv.DictReader(io.StringIO(answer.text)))
+        as_text = [{name: "" if value is None else str(value) for name, value in each.items()} for each in records]
+        assert found == as_text
+        return found
+
+    versions = rows("/books/skills/versions?q=train.jsonl&")
+    assert {row["author"] for row in versions} == {"ace"}
+    assert all("train.jsonl" in row["sample"] for row in versions)
+    [edited] = rows("/books/skills/compare?from=40&to=41&")
+    assert (edited["change"], edited["after"]) == ("changed", "Bills above 800 euros are paid by Okafor.")
+    runs = rows("/books/skills/runs?")
+    assert [row["state"] for row in runs] == ["finished", "failures", "finished"]
+    assert rows("/books/skills/runs?state=failures&") == [runs[1]]
+    assert rows("/books/skills/runs?q=monday.jsonl%232&") == [runs[2]]
+    assert "No run fits" in client.get("/books/skills/runs?q=nothing").text
+    samples = rows(f"/books/skills/run?id={runs[1]['run']}&")
+    assert [row["outcome"] for row in samples].count("failed") == 1
+
+
+def test_a_run_shows_what_a_gate_has_refused(view: View, tmp_path: Path) -> None:
+    class NothingNew:
+        def judge(self, *, skillbook: object, batch: object) -> GateVerdict:
+            return GateVerdict(False, "nothing new before <Friday>", {}, {})
+
+    with (
+        Skillbook.open(tmp_path / "skills.db") as book,
+        ScriptedServer(learning_script()) as server,
+    ):
+        client = LiteLLMClient("openai/scripted", api_base=server.api_base, api_key="k", max_retries=0)
+        runner = TraceAnalyser.from_client(client, skillbook=book, gate=NothingNew(), prove=False)
+        runner.run(
+            [{"question": "What about tides?", "answer": "unknown", "feedback": "LESSON tides"}], run_id="monday"
+        )
+        assert runner.failures == []
+    shown = httpx.get(f"{view('skills.db')}/books/skills/run?id=monday").text
+    gates = shown.partition('id="gates"')[2].partition("</section>")[0]
+    assert "nothing new before &lt;Friday&gt;" in gates
+    assert "1 operation" in gates
+    assert "/books/skills/versions/1" in gates
 
 
 def test_a_formula_in_a_skill_stays_text_in_a_spreadsheet(view: View, tmp_path: Path) -> None:

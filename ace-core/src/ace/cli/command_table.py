@@ -20,7 +20,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("train", "command", "Answer samples with an agent, and learn from the results."),
     ("eval", "command", "Compare accuracy with and without the skills."),
     ("capture", "command", "Record an attempt at a task, to learn from it."),
-    ("status", "command", "Show the skills, the last attempts at tasks, and what waits."),
+    ("status", "command", "Show the skills, the last attempts at tasks, and pending insights."),
     ("get", "app", "Print the skills, or the insights from attempts at tasks."),
     ("config", "command", "Show the settings and where each one comes from."),
     ("completion", "command", "Print the completion script for a shell."),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import ReflectorLike
 
 __all__ = [
     "announce",
@@ -55,16 +56,26 @@ def model_and_place(settings: Settings) -> str:
     return f"{chosen_model(settings)} {place_of_model(settings)}"
 
 
-def announce(doing: str, settings: Settings, *, quiet: bool = False) -> None:
+def announce(doing: str, settings: Settings, *, quiet: bool = False, of_attempts: ReflectorLike | None = None) -> None:
     """Print the first line of a command that uses a model: how much there is to do, which model, and where it runs.
 
     Args:
         doing: What is done, to how much.
         settings: The settings.
         quiet: Whether to print nothing, since the result is for a program.
+        of_attempts: The reflector, if it reads attempts at tasks. If it only learns from corrections, that is printed.
     """
-    if not quiet:
-        note(f"ace: {visible(doing)} with {visible(model_and_place(settings))}")
+    if quiet:
+        return
+    note(f"ace: {visible(doing)} with {visible(model_and_place(settings))}")
+    if of_attempts is not None:
+        from ace.roles import SmallModelReflector  # slow to import, and loaded already if there is a reflector
+
+        if isinstance(of_attempts, SmallModelReflector):
+            note(
+                "ace: so small a model learns only from corrections, not from the errors of an attempt; "
+                "--model chooses another one"
+            )
 
 
 def place_of_model(settings: Settings) -> str:

@@ -27,8 +27,7 @@ Examples:
 Environment variables:
   ACE_MODEL, ACE_API_BASE, ACE_API_KEY the model, its server and its key
   ACE_SKILLBOOK                        the skillbook [default: skills.db]
-  ACE_MAX_TOKENS, ACE_TEMPERATURE, ACE_TIMEOUT, ACE_EPOCHS, ACE_SHUFFLE,
-  ACE_WORKERS, ACE_LAG, ACE_MAX_COST   the options of the same names
+  ACE_MAX_TOKENS, ACE_WORKERS, ...     one for each setting; see `ace config`
   ACE_MODEL_CLIENT                     litellm: all requests through LiteLLM
   ACE_MODELS                           the folder for models on this machine
   ACE_PLUGINS, ACE_PLUGINS_DISABLED    the plugins that are loaded or not

@@ -1,4 +1,4 @@
-"""The folder of prompt templates that replace those of the roles."""
+"""Reads a folder of prompt templates, which replace the built-in ones of the roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplates:
-    """The templates of a folder; None for a role that has none there."""
+    """The templates in a folder; None for a role without one."""
 
     agent: str | None = None
     """The template of the agent."""

@@ -94,7 +94,7 @@ class SettingField:
     words: Callable[[], Sequence[str]] | None = None
     """Returns what a value is made of, with commas between them; a settings file may also have a list."""
     is_list: bool = False
-    """Whether a value is made of any texts, with commas between them; a settings file may also have a list."""
+    """Whether the value is a comma-separated list of texts; in a settings file, it may also be a list."""
 
     @property
     def variable(self) -> str:
@@ -357,7 +357,7 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
 
 
 def _check_is_of_plugin(path: Path, line: int, table: str, known: Mapping[str, object]) -> None:
-    """Reject a table that cannot have the settings of a plugin. It need not be installed: a project is shared."""
+    """Reject a table that cannot belong to a plugin. The plugin need not be installed, because projects are shared."""
     from ace.arguments import closest_name  # only needed for a file with such a table
     from ace.cli.command_table import built_in_names
 
@@ -378,13 +378,13 @@ class SettingTable(NamedTuple):
     lines: Mapping[str, int]
     """The line of each value."""
     is_project: bool
-    """Whether the file is that of a project, which may come from a stranger."""
+    """Whether it is the file of a project, which may not be trusted."""
 
 
 def setting_tables(
     name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Sequence[SettingTable]:
-    """Return what the settings files contain for a plugin, in a table of its name; later files override earlier ones.
+    """Return the tables of a plugin in the settings files, in order; later ones override earlier ones.
 
     Args:
         name: The name of the plugin.
@@ -496,7 +496,7 @@ class Settings:
     checkpoint_interval: int
     """The number of inputs between two copies."""
     prompts: str | None
-    """The folder of prompt templates; None for those of the roles."""
+    """The folder of prompt templates; None for the built-in ones."""
     allow: str | None
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
@@ -596,11 +596,11 @@ class PluginSetting(NamedTuple):
 def plugin_setting(
     plugin: str, name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> PluginSetting | None:
-    """Return a text from the table of a plugin: user file < project file < environment; None where it is not set.
+    """Return a setting of a plugin, or None if it is not set: user file < project file < environment.
 
     Args:
-        plugin: The name of the plugin, which is that of the table.
-        name: The name of the setting. Its variable is `ACE_PLUGIN_NAME` in capitals.
+        plugin: The name of the plugin, which is also the name of the table.
+        name: The name of the setting. Its variable is `ACE_`, the name of the plugin, `_` and this name, in capitals.
         environ: The environment; by default that of the process.
         folder: The folder in which the command runs; by default the current one.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LEARNING_TABLE", "LONGEST_NAME", "FileEntry", "entries_in"]
 
 LEARNING_TABLE: Final = "learning"
-"""The table that may hold the settings of a run. Any other table has the settings of the plugin of its name."""
+"""The table for the settings of a run. Any other table contains the settings of the plugin with its name."""
 
 _LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 60

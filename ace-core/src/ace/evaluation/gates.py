@@ -1,4 +1,4 @@
-"""`CaseGate`, which asks an agent the cases of the skills that a batch affects, and `AllGates`."""
+"""`CaseGate`, which runs the cases of the skills that a batch affects, and `AllGates`, which combines gates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AllGates:
     """Accepts a batch only if every gate accepts it. The gates are asked in order, up to the first that refuses.
 
     Args:
-        gates: The gates; at least one. Put those that ask no model first.
+        gates: At least one gate. Put those that do not call a model first.
 
     Raises:
         ValueError: There are no gates.
@@ -100,23 +100,22 @@ class _Counts:
 @final
 @checked_class
 class CaseGate:
-    """Accepts a batch if it breaks no case of the skills that it affects, and fixes one of those that fail, if any.
+    """Accepts a batch if it breaks no case of the skills that it affects, and fixes a failing case, if there is one.
 
-    The agent is asked the cases of these skills with the book as it is and with the book after the batch: those that
-    the batch changes or adds, and those most similar to a new text, of which only those count that break. A case that
-    is shown the same skills both times is asked only once. This measures what the skills do for the questions that
-    taught them; it does not measure other questions.
+    The agent answers the cases with the current book, and with the book after the batch. The cases are those of the
+    skills that the batch changes or adds, and of the skills most similar to a new text; the latter can only break. A
+    case whose prompt has the same skills both times is asked only once. This measures the skills on the questions that
+    taught them, not on other questions.
 
-    If none of these skills has a case, nothing can be measured, and the batch is judged by its counters, see
-    `CounterGate`.
+    If none of these skills has a case, the batch is judged by its counters, see `CounterGate`.
 
     Args:
-        agent: Answers the questions; its `generate` may be `async def`. Its calls count toward `max_cost` of the run,
+        agent: Answers the questions; its `generate` may be `async def`. Its calls count towards `max_cost` of the run,
             under the role `CaseGate`.
-        judge: A client that answers the checks of kind `judge`; without one these cases are not asked.
+        judge: A client that answers the checks of kind `judge`; without one, cases with such checks are not asked.
         environments: The environments for checks of kind `environment`, by name.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
-        max_cases: How many cases are asked for one batch; those that have passed before come first.
+        max_cases: The maximum number of cases to ask per batch; those that passed last time come first.
 
     Raises:
         TypeError: The agent has no method `generate`.

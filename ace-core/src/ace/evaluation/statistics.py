@@ -28,7 +28,7 @@ __all__ = [
 _MOST_FLIPS_COUNTED = 12
 """Up to this many differences, every combination of signs is enumerated: 4,096 of them."""
 _MOST_RESAMPLED = 2_000
-"""With more values than this in both groups, a normal distribution is as good as resampling, which would take long."""
+"""With more values than this in both groups, a normal approximation replaces resampling, which would be slow."""
 _TOLERANCE = 1e-12
 
 
@@ -127,7 +127,7 @@ def bootstrap_difference(
 def permutation_test(
     first: Sequence[float], second: Sequence[float], *, permutations: int = 2000, seed: int = 0
 ) -> float:
-    """Return the probability of a difference of means this large if both groups are the same (two-sided).
+    """Return the probability of a difference of means at least this large if both groups have the same distribution.
 
     The values are divided among the groups at random, and the measured division is counted in, so that the result is
     never 0 (B. Phipson and G. K. Smyth, 2010). With more than 2,000 values in both groups together, it is that of the
@@ -166,7 +166,7 @@ def permutation_test(
 
 
 def _standard_error(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return that of the difference of two means."""
+    """Return the standard error of the difference of two means."""
     return math.sqrt(sum(variance(values) / len(values) if len(values) > 1 else 0.0 for values in (first, second)))
 
 

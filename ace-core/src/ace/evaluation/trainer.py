@@ -84,7 +84,7 @@ def run_validated(
     """Validate the book as it is, run, and validate in between and at the end.
 
     Args:
-        runner: Learns, from samples or from recorded traces; for this run it gets one more step, which validates.
+        runner: The runner, which learns from samples or recorded traces. A step that validates is added for this run.
         schedule: The validations. An interrupted schedule is resumed.
         samples: The inputs of the runner to learn from.
         epochs: The number of passes over them.

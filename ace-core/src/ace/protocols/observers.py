@@ -276,33 +276,33 @@ class BatchJudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsightsFound:
-    """It was determined which insights of a trace are to be learned now, and which wait for further tasks."""
+    """The insights of a trace were recorded: some are learned now, the others stay pending."""
 
     run_id: str
     """The name of the run; empty outside one."""
     trace_id: str
     """The name of the sample or trace; empty outside a run."""
     task_id: str
-    """The task; for other traces than attempts at tasks, the place of the trace."""
+    """The id of the task; for traces that are not attempts at tasks, the place of the trace."""
     description: str
-    """What was to be done; redacted. Empty if the provenance of skills contains no texts."""
+    """The description of the task, redacted; empty with `provenance="ids"`."""
     success: bool | None
-    """Whether the attempt succeeded; None if it is not known, or it did in part."""
+    """Whether the attempt succeeded; None if it partly succeeded, or if it is not known."""
     consulted: int
-    """How many skills were consulted."""
+    """The number of skills that were consulted."""
     files: int
-    """How many files the errors of the attempt name."""
+    """The number of files that the errors of the attempt name."""
     min_confidence: float
-    """The confidence from which insights are learned, from 0 to 1."""
+    """The minimum confidence of insights to learn, from 0 to 1."""
     ready: int
-    """How many insights have that confidence."""
+    """The number of insights with at least this confidence."""
     pending: int
-    """How many have less."""
+    """The number of the other insights."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactWritten:
-    """The folder with the copies that explain an accepted version was written."""
+    """The folder of an accepted version was written, see `ace.steps.ArtifactStep`."""
 
     run_id: str
     """The name of the run; empty outside one."""

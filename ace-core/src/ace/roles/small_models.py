@@ -104,7 +104,7 @@ def is_small(client: object) -> bool:
     """Return whether the model of a client has only one or two billion parameters.
 
     Args:
-        client: The client of the model; its attribute `is_small_model`, if any, says so.
+        client: The client of the model, which may have an attribute `is_small_model`.
     """
     return getattr(client, "is_small_model", False) is True
 

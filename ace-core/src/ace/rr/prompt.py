@@ -72,10 +72,10 @@ def checked_template(text: str) -> PromptTemplate:
 
 
 def final_example(llm: object) -> str:
-    """Return the form of the last answer.
+    """Return the example of a final answer for the prompt.
 
     Args:
-        llm: The client of the model; a small one (`is_small_model`) is only asked for the fields that are required.
+        llm: The client of the model; a small one (`is_small_model`) is only asked for the required fields.
     """
     return _SHORT_FINAL_EXAMPLE if is_small(llm) else _FINAL_EXAMPLE.rpartition("\n\n")[2]
 
@@ -96,7 +96,8 @@ def first_prompt(
         trace: The record, as it is in the session.
         batch: The records by their ids, in a reflection on several traces.
         config: The configuration.
-        llm: The client of the model. A small one is shown no steps: it would submit them at once instead of exploring.
+        llm: The client of the model. The prompt of a small one contains no steps, because it would submit them without
+            exploring the trace.
         skillbook_excerpt: The skills that the agent cited, as text.
     """
     fields = {**trace, "skillbook_excerpt": skillbook_excerpt}

@@ -298,9 +298,10 @@ class CheckResultStep:
         return done
 
     def _advice(self, ctx: RRIterationContext, redactor: Redactor) -> str:
-        """Return how to submit, for a model that repeats itself or has one turn left; otherwise an empty text.
+        """Return how to submit, for a model that repeats itself or has one turn left; otherwise, an empty text.
 
-        A small model is told after each look at the data: what it is told in the first prompt, it does at once.
+        A small model gets it after each turn: if the first prompt told it how to submit, it would do so without
+        exploring.
         """
         if any(turn["code"] == redactor.redact(ctx.code) for turn in ctx.record):
             advice = "You have sent this code before. Look at something else, or submit what you have found out"

@@ -82,12 +82,12 @@ class RunOptions(TypedDict, total=False):
     feedback. If a recorded trace has grown, only what is new in it is learned. It requires a skillbook in a store. The
     epochs of one run are not affected."""
     shuffle: int | None
-    """A seed for random orders: every epoch takes the inputs in an order of its own, which is the same on every machine
-    and when the run is resumed. It requires the inputs as a sequence; positions count in the shuffled order, which is
-    also that of the results. Traces with the same `RecordedTrace.group` stay together, in their order."""
+    """The random seed with which the inputs are shuffled in each epoch. The order is the same on every machine and when
+    the run is resumed. The inputs must be a sequence; indexes and results follow the shuffled order. Traces with the
+    same `RecordedTrace.group` stay together, in their order."""
     stop_idle: bool
-    """Whether the run ends after an epoch in which no skill was added, changed or removed. It is complete then, and the
-    reason in its `RunEnded` event is `nothing_accepted`."""
+    """Whether the run ends after an epoch in which no skill was added, changed or removed. The run is then complete,
+    and the reason in its `RunEnded` event is `nothing_accepted`."""
     reflection_window: int
     """How many of the most recent reflections of this run the agent and the reflector receive, the newest one last; 0
     by default. They are part of the task, after everything that a provider can cache, take at most 1,500 tokens, and

@@ -73,7 +73,7 @@ class UnfinishedRun:
 
 
 class SampleSummary(NamedTuple):
-    """What a store knows about one sample of a run."""
+    """The record of one sample of a run in a store."""
 
     key: SampleKey
     at: str
@@ -83,7 +83,7 @@ class SampleSummary(NamedTuple):
     version: int | None
     """The version that it was committed as, if any."""
     failures: int
-    """How often it has failed."""
+    """The number of failed attempts."""
     cited: tuple[str, ...]
     """The skills that the agent's answer cites."""
 
@@ -105,7 +105,7 @@ class RunSummary:
     total: int | None
     """The number of inputs; None if it is not known."""
     samples: tuple[SampleSummary, ...]
-    """The samples that were recorded, in order; of all epochs."""
+    """The recorded samples of all epochs, in order."""
 
     def count(self, *states: str) -> int:
         """Return the number of samples in any of these states."""

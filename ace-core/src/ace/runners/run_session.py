@@ -160,7 +160,7 @@ class RunSession:
         self._last_index = 0
         self._mark: BookMark | None = None
         self.is_idle = False
-        """Whether the last epoch has changed no skill, and the run is to end then."""
+        """Whether the last epoch has changed no skill and `stop_idle` is set, so the run ends."""
         self._was_active = False
         # An earlier call that was killed may have left the end of the run undone.
         self._is_end_due = self._record is not None and self._record.is_resumed and not self._record.was_through
@@ -222,13 +222,13 @@ class RunSession:
 
     @property
     def has_work_after_epochs(self) -> bool:
-        """Whether something is done after each epoch, when all of its samples have ended."""
+        """Whether an epoch must end before the next one starts: a step has work after it, or `stop_idle` is set."""
         return self._options.stop_idle or any(isinstance(step, EndOfEpoch) for step in self._pipeline.steps)
 
     def end_epoch(self, epoch: int) -> None:
-        """Let the steps do what they do after an epoch, all samples of which have ended.
+        """Call `end_epoch` of the steps, after all samples of the epoch have ended.
 
-        Nothing is done if the run was stopped, or if an earlier call of the run has done the epoch.
+        Nothing is called if the run was stopped, or if an earlier call of the run completed the epoch.
 
         Args:
             epoch: The epoch, from 1.

@@ -53,8 +53,8 @@ class RecordedTrace:
     place: str
     """Where it was found, such as `logs/a.jsonl#12`."""
     group: str = ""
-    """What it belongs to, such as the task of an attempt: `shuffle` keeps the traces of a group in their order, one
-    after the other. Empty if it is shuffled alone."""
+    """The group that it belongs to, such as the task of an attempt. `shuffle` keeps the traces of a group together, in
+    their order. Empty if the trace is shuffled on its own."""
 
 
 @checked_class

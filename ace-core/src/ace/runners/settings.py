@@ -126,21 +126,21 @@ class LearningSettings:
     """How many operations of one answer of the skill manager are applied, TAG not counted; further ones are skipped and
     reported. None sets no limit."""
     sections: Sequence[str] = ()
-    """The names of the sections that new skills may be in: one for another section is moved to the nearest of them,
-    see `ace.steps.listed_section`. If it is empty, none is moved."""
+    """The sections that new skills may be in; a skill for any other section is moved to the closest one, see
+    `ace.steps.listed_section`. If it is empty, any section is allowed."""
     learn_without_truth: bool = False
     """Whether skills may be changed because of answers that their environment did not verify, such as
     `HeuristicEnvironment`, and whose ground truth is not known. If not, such answers only lead to tags."""
     insights: InsightLog | None = None
-    """Records what each trace has shown, and what came of it; see `InsightStep`."""
+    """The log that records the insights of each trace and their status; see `InsightStep`."""
     min_confidence: float = 0.0
-    """The confidence from which insights are learned, from 0 to 1; it depends on how many tasks have shown them. It
-    needs `insights`."""
+    """The minimum confidence of insights to learn, from 0 to 1, which depends on how many tasks support them. Requires
+    `insights`."""
     gate: GateLike | None = None
     """Decides whether the operations of a sample are applied, such as `ace.evaluation.CounterGate`. None applies
     all."""
     artifacts: str | Path | None = None
-    """The directory for a folder about each accepted version, see `ArtifactStep`. It needs a skillbook in a store."""
+    """The directory for the folders of accepted versions, see `ArtifactStep`. Requires a skillbook in a store."""
     provenance: Provenance = "full"
     """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,

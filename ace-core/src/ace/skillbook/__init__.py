@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         StoredEvent,
         VersionConflictError,
     )
-    from ace.skillbook.timeline import BookSize, SkillChange, SkillTimeline
+    from ace.skillbook.timeline import BookSize, BookSizes, SkillChange, SkillTimeline
 
 __all__ = [
     "AlreadyCommittedError",
@@ -46,6 +46,7 @@ __all__ = [
     "BlameEntry",
     "BookMark",
     "BookSize",
+    "BookSizes",
     "Commit",
     "EventRefusedError",
     "ForgetsAnswers",
@@ -83,6 +84,7 @@ __getattr__, __dir__ = lazy_exports(
         "AlreadyCommittedError": "store",
         "BlameEntry": "history",
         "BookSize": "timeline",
+        "BookSizes": "timeline",
         "Commit": "store",
         "ForgetsAnswers": "store",
         "Head": "store",

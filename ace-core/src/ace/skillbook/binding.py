@@ -33,6 +33,7 @@ from ace.skillbook.store import (
 logger = logging.getLogger(__name__)
 
 _PATIENT_TRIES = 3
+_ROWS_AT_ONCE = 500
 
 
 def head_of(version: int, state: BookState) -> Head:
@@ -100,8 +101,14 @@ def content_of(row: SkillRow) -> object:
     return object_value(_parsed(row.data, place), place).get("content")
 
 
-def _fields(rows: Sequence[SkillRow]) -> list[Any]:
-    """Return the fields of all rows, parsed at once; on an error, one by one to find the invalid row."""
+def _fields(rows: Sequence[SkillRow]) -> Iterator[Any]:
+    """Yield the fields of all rows. Other threads wait while many are parsed at once, as they hold the GIL."""
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        yield from _fields_of_some(rows[start : start + _ROWS_AT_ONCE])
+
+
+def _fields_of_some(rows: Sequence[SkillRow]) -> list[Any]:
+    """Return the fields of rows, parsed at once; on an error, one by one to find the invalid row."""
     try:
         together: list[Any] = json.loads(f"[{','.join(row.data for row in rows)}]")
     except (ValueError, RecursionError):

@@ -843,7 +843,7 @@ class Skillbook:
             notes = [item.to_note() for item in skipped]
             rebase = self._commit(at, author, key, progress, notes)
             refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
-            return report.with_commit(self._binding.version, rebase.renamed, refused)
+            return report.with_commit(self._binding.version, at, rebase.renamed, refused)
 
     # Deduplication: merging skills, keeping pairs apart, and the vectors that are compared
 

@@ -432,12 +432,17 @@ class UpdateReport:
     skipped: tuple[SkippedOperation, ...] = ()
     version: int | None = None
     """The version that the batch was committed as; None without a store, or if nothing was committed yet."""
+    at: str = ""
+    """The time of the commit, see `version`: ISO 8601, UTC."""
 
-    def with_commit(self, version: int, renamed: Mapping[str, str], refused: Mapping[str, str]) -> UpdateReport:
+    def with_commit(
+        self, version: int, at: str, renamed: Mapping[str, str], refused: Mapping[str, str]
+    ) -> UpdateReport:
         """Return the report updated after a commit for which changes had to be reapplied.
 
         Args:
             version: The new version.
+            at: The time of the commit.
             renamed: The new ids, by the ids that the batch used.
             refused: The reasons, by the ids of skills that could no longer be changed.
         """
@@ -447,4 +452,4 @@ class UpdateReport:
                 skipped.append(SkippedOperation(done.index, done.operation, refused[done.skill_id]))
             else:
                 applied.append(AppliedOperation(done.index, done.operation, renamed.get(done.skill_id, done.skill_id)))
-        return UpdateReport(tuple(applied), tuple(sorted(skipped, key=lambda item: item.index)), version)
+        return UpdateReport(tuple(applied), tuple(sorted(skipped, key=lambda item: item.index)), version, at)

@@ -1,4 +1,4 @@
-"""Which skills to remove because they harm or do not help, and how they are removed."""
+"""Selects and removes skills that harm or do not help."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class PruneRules:
     harmful: bool = True
     """Whether to remove skills that were judged harmful more often than helpful."""
     unhelpful_uses: int | None = None
-    """The number of judgements from which a skill that never helped is removed."""
+    """Remove skills that were judged at least this many times and never helped; None keeps them."""
     unused_days: float | None = None
-    """The age in days from which a skill that was never judged is removed."""
+    """Remove skills that are at least this many days old and were never judged; None keeps them."""
     net_below: int | None = None
-    """Skills that were judged helpful minus harmful less often than this are removed; None removes none for that."""
+    """Remove skills with a net score (helpful minus harmful judgements) below this; None ignores the net score."""
     invalid: bool = False
     """Whether to delete skills that were removed or merged into others earlier."""
 
@@ -38,17 +38,17 @@ class PrunedSkill:
     skill: Skill
     """The skill."""
     reason: str
-    """The reason, as text."""
+    """Why it is removed."""
     evidence: str = ""
-    """The evidence for the history of the skill; empty if the skill itself contains it."""
+    """Evidence to add to the history of the skill; empty if the counters of the skill are the evidence."""
 
 
 def prune(skillbook: Skillbook, pruned: Sequence[PrunedSkill]) -> None:
-    """Remove skills softly, and delete those that were removed before. The caller commits.
+    """Deactivate skills, and delete those that were already inactive. The caller commits the change.
 
     Args:
         skillbook: The book.
-        pruned: What `skills_to_prune` returned for it.
+        pruned: The result of `skills_to_prune` for this book.
     """
     for each in pruned:
         if each.evidence:
@@ -57,12 +57,12 @@ def prune(skillbook: Skillbook, pruned: Sequence[PrunedSkill]) -> None:
 
 
 def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:
-    """Return the skills to remove or delete, with the reasons; without pinned ones.
+    """Return the skills to remove or delete, with the reasons. Pinned skills are kept.
 
     Args:
         skills: All skills of a book, including inactive ones.
-        rules: The rules for these skills.
-        now: The current time, for their ages.
+        rules: The rules to apply.
+        now: The current time, from which the age of skills is computed.
 
     Example:
         >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]

@@ -338,7 +338,7 @@ class _ActiveSkills:
         self.harmful = sum(map(operator.attrgetter("harmful"), skills))
         self.neutral = sum(map(operator.attrgetter("neutral"), skills))
         self.judged = sum(map(_is_judged, skills))
-        """How many skills were judged helpful or harmful at least once."""
+        """The number of skills that were judged helpful or harmful at least once."""
 
     def change(self, before: Skill | None, after: Skill | None, position: int) -> None:
         """Replace, add or remove the skill at a position. Both skills are of the same section."""

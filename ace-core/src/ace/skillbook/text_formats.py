@@ -176,7 +176,7 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
 
 
 def _instances(id: str, count: int) -> tuple[InsightSource, ...]:
-    """Return a source for each instance that a skill was aggregated from; the text says no more about them."""
+    """Return a source for each instance that a skill was aggregated from, of which the text only has the number."""
     known = min(count, _MOST_INSTANCES)
     return tuple(InsightSource(f"{id}#{number}") for number in range(1, known + 1)) if known > 1 else ()
 

@@ -1,21 +1,28 @@
-"""Every change to every skill of a store, in memory: for pages that show histories of many skills."""
+"""The history of a store in memory, for pages that show the histories of many skills."""
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, final
 
 from ace.gc_pause import gc_paused
-from ace.skill import Skill
+from ace.skill import ACTIVE, Skill
 from ace.skillbook import history
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError
 from ace.skillbook.events import Embedded, Event, RolledBack, apply_event, touched_ids
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.state import BookState
-from ace.skillbook.store import SampleKey, SkillbookStore
+from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
 
-__all__ = ["BookSize", "SkillChange", "SkillTimeline"]
+__all__ = ["BookSize", "BookSizes", "SkillChange", "SkillTimeline"]
+
+_KINDS: Final = re.compile('"kind":"([a-z]+)"')
+"""Finds the kinds of the events in a stored batch. In a text, the quotes would be escaped."""
+_RESIZING: Final = frozenset({"add", "remove", "merge", "import", "rollback"})
+"""The kinds of events that can change the number of active skills."""
 
 
 class SkillChange(NamedTuple):
@@ -47,10 +54,10 @@ class BookSize(NamedTuple):
 
 @final
 class SkillTimeline:
-    """The history of a store, replayed once, so that no later question replays it again. Not thread-safe.
+    """The history of a store, replayed once and kept in memory. Not thread-safe.
 
-    `Skillbook.blame` and `Skillbook.as_of` read the history for each question; this class keeps all of it in memory,
-    with one copy of a skill for each change to it.
+    `Skillbook.blame` and `Skillbook.as_of` replay the history on each call. This class keeps one copy of a skill for
+    each change to it.
 
     Args:
         store: The store.
@@ -80,7 +87,7 @@ class SkillTimeline:
         self._by_version: dict[int, list[SkillChange]] = {}
         self._sizes: list[BookSize] = []
         self._damage: SkillbookFileError | None = None
-        """Why the history cannot be read; then the state may contain half of a version."""
+        """Why the history cannot be read; in that case, the last version may be incomplete."""
         self.version = 0
         """The newest version that was read."""
 
@@ -91,7 +98,7 @@ class SkillTimeline:
             The number of versions.
 
         Raises:
-            SkillbookFileError: If the history is damaged. What was read before stays.
+            SkillbookFileError: The history is damaged. The versions that were read before are kept.
         """
         if self._damage is not None:
             raise self._damage
@@ -211,3 +218,91 @@ class SkillTimeline:
         change = SkillChange(skill_id, entry.version, entry.at, entry.author, entry.key, event, before, after, position)
         self._changes.setdefault(skill_id, []).append(change)
         self._by_version.setdefault(entry.version, []).append(change)
+
+
+@final
+class BookSizes:
+    """The number of active skills of a store at each version, several times faster than `SkillTimeline`.
+
+    Only the ids of the skills are read, and no change to a skill is kept. Not thread-safe.
+
+    Args:
+        store: The store.
+
+    Example:
+        >>> import tempfile
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook.open(f"{tempfile.mkdtemp()}/skills.db")
+        >>> skill = book.add_skill("maths", "Check the units.")
+        >>> book.remove_skill(skill.id)
+        >>> [(size.version, size.active) for size in BookSizes(book.store).read_new()]
+        [(1, 1), (2, 0)]
+        >>> book.close()
+    """
+
+    def __init__(self, store: SkillbookStore) -> None:
+        self._store = store
+        self._sizes: list[BookSize] = []
+        self._version = 0
+        self._active: set[str] = set()
+        self._toggled: list[tuple[int, set[str]]] = []
+        """The versions that changed the set of active skills, with the ids that were added or removed."""
+
+    def read_new(self) -> Sequence[BookSize]:
+        """Read the versions that were committed since the last call.
+
+        Returns:
+            The sizes at all versions, oldest first, except those that only stored embeddings.
+
+        Raises:
+            SkillbookFileError: If the history is damaged.
+        """
+        with gc_paused():
+            for stored in self._store.events(self._version):
+                kinds = set(_KINDS.findall(stored.operations))
+                if kinds & _RESIZING:
+                    self._take(stored)
+                if kinds != {"embed"} or stored.skipped != "[]":
+                    self._sizes.append(BookSize(stored.version, stored.at, len(self._active)))
+                self._version = stored.version
+        return self._sizes
+
+    def _take(self, stored: StoredEvent) -> None:
+        changed: set[str] = set()
+        self._toggled.append((stored.version, changed))
+        try:
+            for event in json.loads(stored.operations):
+                ids = self._resized_by(event)
+                self._active ^= ids
+                changed ^= ids
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            place = f"version {stored.version} of the history"
+            raise SkillbookFileError(f"it cannot be read: {error}", place=place) from error
+
+    def _resized_by(self, event: Mapping[str, Any]) -> set[str]:
+        """Return the ids of the skills that become active, or stop being active, by an event."""
+        match event["kind"]:
+            case "add":
+                return _active_ids([event["skill"]]) - self._active
+            case "import":
+                return _active_ids(event["skills"]) - self._active
+            case "remove":
+                return {event["skill_id"]} & self._active
+            case "merge":
+                return {*event["merged_ids"]} & self._active
+            case "rollback":
+                return self._toggled_since(event["version"])
+            case _:
+                return set()
+
+    def _toggled_since(self, version: int) -> set[str]:
+        toggled: set[str] = set()
+        for changed_in, ids in reversed(self._toggled):
+            if changed_in <= version:
+                break
+            toggled ^= ids
+        return toggled
+
+
+def _active_ids(skills: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {skill["id"] for skill in skills if skill["status"] == ACTIVE}

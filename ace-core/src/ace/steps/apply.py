@@ -22,19 +22,26 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["APPLIED", "INSIGHTS", "MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
+__all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
 
 REFUSED: Final = "refused_operations"
-"""The key in the metadata of a context under which `GateStep` notes why operations are refused, by their index."""
+"""The metadata key under which `GateStep` stores the reasons of refused operations, by their index."""
+
+OMITTED: Final = "omitted_operations"
+"""The key under which the first step that asks `ApplyStep.with_omitted` notes what would be omitted, and of which
+batch."""
 
 APPLIED: Final = "update_report"
-"""The key in the metadata of a context under which `ApplyStep` puts its `UpdateReport`, if there are insights."""
+"""The metadata key under which `ApplyStep` stores its `UpdateReport`, if a later step needs it."""
+
+ARTIFACT: Final = "artifact_draft"
+"""The metadata key under which `ArtifactDraftStep` stores its draft."""
 
 INSIGHTS: Final = "insights"
-"""The key under which `InsightStep` puts the insights of a sample."""
+"""The metadata key under which `InsightStep` stores the insights of a sample."""
 
 _UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (learn_without_truth)"
 
@@ -55,11 +62,11 @@ class ApplyStep:
         guard: Decides which operations are rejected.
         max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
             reported. None sets no limit.
-        max_operations: How many operations of one answer are applied, TAG not counted; further ones are skipped and
-            reported. None sets no limit.
-        learn_without_truth: Whether skills may be changed because of an answer that its environment did not verify
-            (`EnvironmentResult.verified`) and whose ground truth is not known. If not, all operations from such an
-            answer except TAG are skipped and reported.
+        max_operations: The maximum number of operations of one answer to apply, not counting TAG; further ones are
+            skipped and reported. None sets no limit.
+        learn_without_truth: Whether an answer that its environment did not verify (`EnvironmentResult.verified`), and
+            whose ground truth is not known, may change skills. If not, all operations from such an answer except TAG
+            are skipped and reported.
 
     Raises:
         ValueError: `max_adds` or `max_operations` is below 1.
@@ -88,7 +95,7 @@ class ApplyStep:
         self.learn_without_truth = learn_without_truth
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Apply the operations. If there are insights, the report is added to the metadata of the context."""
+        """Apply the operations. If a later step needs the report, it is added to the metadata of the context."""
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
@@ -121,7 +128,7 @@ class ApplyStep:
         else:
             _tell(ctx, report)
             _tell_proofs(ctx, notes, report)
-            if INSIGHTS in ctx.metadata:
+            if INSIGHTS in ctx.metadata or ARTIFACT in ctx.metadata:
                 return ctx.replace(metadata={**ctx.metadata, APPLIED: report})
         return ctx
 
@@ -131,12 +138,29 @@ class ApplyStep:
         Args:
             ctx: The context of the sample, with its operations.
         """
+        refused: Mapping[int, str] = ctx.metadata.get(REFUSED, {})
+        return {**refused, **self._omitted(ctx)}
+
+    def with_omitted(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Return a context from which `omitted` takes its answer, for the steps before this one that ask it.
+
+        Args:
+            ctx: The context of the sample, with its operations.
+        """
+        omitted = (ctx.skill_manager_output, self._omitted(ctx))
+        return ctx.replace(metadata={**ctx.metadata, OMITTED: omitted})
+
+    def _omitted(self, ctx: ACEStepContext) -> Mapping[int, str]:
+        """Return the reasons for which operations are omitted, without those of a gate."""
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        noted_batch, noted = ctx.metadata.get(OMITTED, (None, {}))
+        if noted_batch is batch:
+            found: Mapping[int, str] = noted
+            return found
         changes_skills = any(operation.content or not _has_type(operation, "TAG") for operation in batch.operations)
         known = known_of_task(ctx) if changes_skills else KnownOfTask()
         notes: Sequence[ProofNote] = ctx.metadata.get("proofs", ())
         unproven = {id(note.operation): note.reason for note in notes}
-        refused: Mapping[int, str] = ctx.metadata.get(REFUSED, {})
         tags_only = known.is_unverified and not self.learn_without_truth
         omitted: dict[int, str] = {}
         adds = operations = 0
@@ -146,7 +170,6 @@ class ApplyStep:
             )
             if tags_only and not _has_type(operation, "TAG"):
                 problem = _UNVERIFIED
-            problem = problem or refused.get(index)
             if problem is None and _has_type(operation, "ADD"):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:

@@ -34,7 +34,7 @@ _PATIENCE = 10
 class CheckpointStep:
     """Writes `checkpoint_<index>.json` and `latest.json`, at intervals of samples and at the end of the run.
 
-    Each is a skillbook in JSON with one more field, `checkpoint`, about the last sample that is contained in it:
+    Each is a skillbook in JSON with an additional field, `checkpoint`, about the last sample that it contains:
     `run_id`, `epoch`, `step` (its position in the epoch), `sample` (its position in the run), `written_at` and
     `recent_reflections`, which is empty in a run without a `reflection_window`.
 

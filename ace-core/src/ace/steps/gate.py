@@ -26,18 +26,19 @@ VERDICT: Final = "gate_verdict"
 
 @checked_class
 class GateStep:
-    """Asks a gate about the operations of each sample, before they are applied.
+    """Asks a gate whether to apply the operations of each sample.
 
     If the gate refuses a batch, none of its operations is applied, except TAG operations: they are judgements of
-    skills, and an honest one must not be suppressed. The history records each refused operation with the reason.
+    skills, which are valid in any case. The history records each refused operation with the reason. A batch with only
+    TAG operations is not judged.
 
     The step runs in the lane of the skillbook, so nothing else in this process changes the book between the verdict and
-    the commit. A batch without operations other than TAG is not judged.
+    the commit.
 
     Args:
-        gate: The gate.
+        gate: Accepts or refuses the operations.
         skillbook: The book that learns.
-        apply: The step that applies the operations; those that it would omit are not shown to the gate.
+        apply: The step that applies the operations. Those that it would reject are not passed to the gate.
 
     Raises:
         TypeError: The gate has no method `judge`.
@@ -61,7 +62,7 @@ class GateStep:
         self.apply = apply
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the verdict into the metadata of the context, and which operations the gate refuses.
+        """Add the verdict, and the operations that the gate refuses, to the metadata of the context.
 
         Raises:
             TypeError: The gate returned something other than a `GateVerdict`.
@@ -69,7 +70,10 @@ class GateStep:
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
-        omitted: Mapping[int, str] = {} if self.apply is None else self.apply.omitted(ctx)
+        omitted: Mapping[int, str] = {}
+        if self.apply is not None:
+            ctx = self.apply.with_omitted(ctx)
+            omitted = self.apply.omitted(ctx)
         judged = [operation for index, operation in enumerate(batch.operations) if index not in omitted]
         if all(operation.type == "TAG" for operation in judged):
             return ctx

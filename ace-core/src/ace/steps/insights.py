@@ -1,4 +1,4 @@
-"""`InsightStep` and `InsightOutcomeStep`: learn only what enough tasks have shown, and record what came of it."""
+"""`InsightStep` and `InsightOutcomeStep`: learn only what enough tasks support, and record the outcome."""
 
 from __future__ import annotations
 
@@ -30,13 +30,21 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.steps.outcomes import SampleOutcome
 
-__all__ = ["FoundInsights", "InsightOutcomeStep", "InsightStep", "found_insights", "has_only_pending_insights"]
+__all__ = [
+    "FoundInsights",
+    "InsightOutcomeStep",
+    "InsightStep",
+    "found_insights",
+    "has_only_pending_insights",
+    "with_outcome",
+]
 
 _SUBMITTED: Final = "being learned"
 """The reason of an insight between the request for an update and its outcome."""
 _ERROR_LINE: Final = re.compile(
     r"^(?:(?P<file>[^\s:][^:\n]*?)(?::\d+){0,2}: )?error: (?P<message>.+?)(?: \([^()\n]*\))?$", re.MULTILINE
 )
+_DELTA: Final = re.compile(r"\[Bullet #(?P<id>[^\]]+)\]")
 _LONGEST_EVIDENCE: Final = 2000
 _MOST_ERRORS: Final = 100
 _SHORTEST_MESSAGE: Final = 8
@@ -50,13 +58,15 @@ class FoundInsights:
     task_id: str
     trace_id: str
     ready: Sequence[Insight] = ()
-    """Those that are learned now."""
+    """The insights that are learned now."""
     earlier: Sequence[tuple[str, Insight]] = ()
-    """Those of other traces that show the same as one that is learned now, with the id of that one."""
+    """Insights of earlier traces with the same recommendation as one that is learned now, with the id of that one."""
     pending: Sequence[Insight] = ()
-    """Those that wait for further tasks."""
+    """The insights that too few tasks support."""
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The names of the earlier traces that show the same as a learning, by its text."""
+    """The names of the earlier traces that support a learning, by its text."""
+    trace: StandardTrace | None = None
+    """The trace that supports them."""
 
 
 class _Error(NamedTuple):
@@ -78,7 +88,7 @@ def found_insights(ctx: ACEStepContext) -> FoundInsights | None:
 
 
 def has_only_pending_insights(ctx: ACEStepContext) -> bool:
-    """Return whether everything that a sample teaches waits for further tasks, so that no update is requested.
+    """Return whether all insights of a sample stay pending, so that no update is requested.
 
     Args:
         ctx: The context of the sample.
@@ -89,22 +99,23 @@ def has_only_pending_insights(ctx: ACEStepContext) -> bool:
 
 @checked_class
 class InsightStep:
-    """Records what each trace has shown, and lets only the insights with enough confidence be learned.
+    """Records the insights of each trace, and passes on only those with enough confidence.
 
-    The confidence depends on how many different tasks have shown the same, see `ace.insights.confidence`. Insights
-    below `min_confidence` stay pending in the log, and the skill manager is not asked about them. When another task
-    shows the same pattern, they count, and the skill gets all traces that have shown it as its sources.
+    The confidence depends on how many different tasks support an insight, see `ace.insights.confidence`. Insights below
+    `min_confidence` stay pending in the log, and are not passed to the skill manager. When another task supports the
+    same insight, they count, and the skill gets all of these traces as its sources.
 
-    An insight about an error with which the attempt failed is critical, and counts as if three tasks had shown it.
+    An insight about an error with which the attempt failed is critical, and has the confidence of three tasks.
 
-    Judgements of skills are not affected: they are counted before this step. Neither is a reflection without learnings.
+    Judgements of skills are not affected, because they are counted before this step. A reflection without learnings is
+    passed on unchanged.
 
     Args:
         log: The log of insights.
         skillbook: The book that learns; the step runs in its lane.
-        min_confidence: The confidence from which insights are learned, from 0 to 1.
-        provenance: With `ids`, the log contains the recommendations but no text about the trace.
-        client: A client whose keys are redacted in the log.
+        min_confidence: The minimum confidence of insights to learn, from 0 to 1.
+        provenance: With `ids`, the log contains the recommendations, but no text about the trace.
+        client: A client, whose keys are redacted in the log.
 
     Raises:
         ValueError: `min_confidence` is not from 0 to 1, or `provenance` is unknown.
@@ -153,13 +164,14 @@ class InsightStep:
         redactor = redactor_for(self.client)
         task_id, trace_id = _names(ctx, read, redactor)
         errors = list(_errors_in(read))
-        found = FoundInsights(task_id, trace_id)
+        found = FoundInsights(task_id, trace_id, trace=read)
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
         for learning in _learnings(reflection):
             insight = self._insight(task_id, trace_id, learning, reflection, errors, redactor)
-            earlier = [each for each in self.log.same_pattern(insight.recommendation) if each.id != insight.id]
+            same = self.log.same_pattern(insight.recommendation)
+            earlier = [each for each in same if each.id != insight.id]
             is_critical = read["success"] is False and any(_names_error(learning, error) for error in errors)
             # A learning of a group of traces names those that show it. Other names would be a claim of the model.
             own = [redactor.redact_name(group[name]) for name in learning.trace_ids if name in group] or [task_id]
@@ -168,13 +180,14 @@ class InsightStep:
             if insight.confidence < self.min_confidence:
                 found = replace(found, pending=(*found.pending, replace(insight, reason=_waiting_for(insight))))
                 continue
-            ready = replace(insight, reason=_SUBMITTED)
-            same = tuple((ready.id, each) for each in earlier)
-            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *same))
+            known = next((each for each in reversed(same) if each.delta), insight)
+            ready = replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section)
+            with_id = tuple((ready.id, each) for each in earlier)
+            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *with_id))
             sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
             kept.append(learning)
-        found = replace(found, sources=sources)
-        self.log.record([*found.ready, *found.pending], is_durable=False)
+        recorded = self.log.record([*found.ready, *found.pending], is_durable=False)
+        found = replace(found, ready=tuple(recorded[: len(found.ready)]), sources=sources)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
         ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
@@ -231,9 +244,9 @@ class InsightStep:
 
 @checked_class
 class InsightOutcomeStep:
-    """Records in the log what came of the insights of a trace, after its operations were applied.
+    """Records the status of the insights of a trace in the log, after its operations were applied.
 
-    With the first trace, it completes what a process has left undone that was killed after a commit.
+    With the first trace, it also records the status for samples whose process was killed after the commit.
 
     Args:
         log: The log of insights.
@@ -250,26 +263,45 @@ class InsightOutcomeStep:
         self.log = log
         self.skillbook = self.lane_key = skillbook
         self._is_complete = False
+        self._accepted: dict[str, Insight] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Record the outcome; the context is returned unchanged.
+        """Record the status of the insights, and return the context unchanged.
 
         Raises:
             OSError: The log cannot be written.
         """
         found = found_insights(ctx)
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
-            self.log.record(_with_outcome(found.ready, found.earlier, outcome), is_durable=False)
+            ended = with_outcome(found.ready, found.earlier, outcome, self.skillbook)
+            recorded = self.log.record(ended, is_durable=False)
+            self._accepted |= {each.id: each for each in recorded if each.delta and each.status == "accepted"}
         if not self._is_complete:
             self._is_complete = True
             self.complete()
         return ctx
 
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Record which of the insights that this step has recorded as accepted were rolled back by a validation.
+
+        Args:
+            last_index: Not used.
+            interrupted: Not used.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        gone = [each for each in self._accepted.values() if self.skillbook.get_skill(_skill_id(each)) is None]
+        for each in gone:
+            del self._accepted[each.id]
+        reason = "its skill was rolled back"
+        self.log.record(replace(each, status="refused", reason=reason, delta=None, section="") for each in gone)
+
     def complete(self) -> int:
-        """Record the outcome of insights whose process was killed between the commit and the record.
+        """Record the status of insights whose process was killed between the commit and the record.
 
         Returns:
-            How many insights were completed.
+            The number of these insights.
 
         Raises:
             OSError: The log cannot be read or written.
@@ -285,13 +317,13 @@ class InsightOutcomeStep:
             insights = next((open_ones.pop(names) for names in _possible_names(key.sample) if names in open_ones), None)
             outcome = None if insights is None else outcome_of_commit(self.skillbook, version)
             if insights is not None and outcome is not None:
-                completed += _with_outcome(insights, (), outcome)
+                completed += with_outcome(insights, (), outcome, self.skillbook)
         self.log.record(completed)
         return len(completed)
 
 
 def checked_confidence(value: object) -> float:
-    """Return a confidence, checked.
+    """Return the argument `min_confidence` if it is valid.
 
     Args:
         value: The argument `min_confidence`.
@@ -313,7 +345,7 @@ def checked_confidence(value: object) -> float:
 
 
 def _names(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> tuple[str, str]:
-    """Return the task and the name of a trace. A trace that is not an attempt at a task is a task of its own."""
+    """Return the task and the name of a trace. A trace that is not an attempt at a task counts as a separate task."""
     metadata = mapping_in(read["rest"], "metadata")
     task_id, trace_id = text_in(metadata, "task_id"), text_in(metadata, "execution_trace_id")
     if task_id and trace_id:
@@ -329,7 +361,7 @@ def _trace_name(insight: Insight) -> str:
 
 
 def _possible_names(sample: str) -> Iterator[tuple[str, str]]:
-    """Yield what the insights of a sample in a store may have as their task and trace."""
+    """Yield the pairs of task and trace that the insights of a sample in a store may have."""
     place = sample.partition("@")[2] or sample
     task, _, trace = place.partition("/")
     yield task, trace
@@ -383,7 +415,7 @@ def _errors_in(read: StandardTrace) -> Iterator[_Error]:
 
 
 def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
-    """Return whether the evidence of a learning names an error: its file, its message, or a code in that."""
+    """Return whether the evidence of a learning names an error: its file, its message, or a code in the message."""
     evidence = learning.evidence.casefold()
     name = error.file.replace("\\", "/").rpartition("/")[2].casefold()
     if name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", evidence):
@@ -399,12 +431,19 @@ def _waiting_for(insight: Insight) -> str:
     return f"shown by {shown_by} so far"
 
 
-def _with_outcome(
-    ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome
+def with_outcome(
+    ready: Sequence[Insight], earlier: Sequence[tuple[str, Insight]], outcome: SampleOutcome, skillbook: Skillbook
 ) -> Iterator[Insight]:
-    """Yield the insights with what came of them; earlier ones share the fate of the one that shows the same."""
+    """Yield the insights of a sample with their new status.
+
+    Args:
+        ready: The insights that were learned.
+        earlier: Those of other traces with the id of the learned insight that they support, whose status they share.
+        outcome: What became of the operations of the sample.
+        skillbook: The skillbook of the run.
+    """
     texts = [insight.recommendation for insight in ready]
-    own = {insight.id: _with_fate(insight, texts, outcome) for insight in ready}
+    own = {insight.id: _with_fate(insight, texts, outcome, skillbook) for insight in ready}
     yield from own.values()
     for id, each in earlier:
         same = own[id]
@@ -412,12 +451,15 @@ def _with_outcome(
             yield replace(each, status=same.status, reason=same.reason, delta=same.delta, section=same.section)
 
 
-def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome) -> Insight:
-    """Return an insight with what came of it."""
+def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, skillbook: Skillbook) -> Insight:
+    """Return an insight with its new status."""
     for change in outcome.applied:
         if change.content and _nearest(change.content, texts) == insight.recommendation:
             delta = f"[Bullet #{change.skill_id}] {change.content}"
             return replace(insight, status="accepted", reason="", delta=delta, section=change.section)
+    if _has_skill(insight, skillbook):
+        return replace(insight, status="accepted", reason="it was known already")
+    insight = replace(insight, delta=None, section="")
     for omitted in outcome.omitted:
         if omitted.content and _nearest(omitted.content, texts) == insight.recommendation:
             return replace(insight, status="refused", reason=omitted.reason)
@@ -426,6 +468,17 @@ def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome) -
         return replace(insight, status="accepted", reason=f"removed {', '.join(removed)}")
     reasons = [omitted.reason for omitted in outcome.omitted if omitted.kind != "TAG" and not omitted.content]
     return replace(insight, status="refused", reason=reasons[0] if reasons else "no change was proposed for it")
+
+
+def _has_skill(insight: Insight, skillbook: Skillbook) -> bool:
+    """Return whether the skill that came of an insight is still in the book."""
+    skill = skillbook.get_skill(_skill_id(insight))
+    return skill is not None and skill.is_active
+
+
+def _skill_id(insight: Insight) -> str:
+    found = _DELTA.match(insight.delta or "")
+    return "" if found is None else found["id"]
 
 
 def _nearest(content: str, texts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What became of the operations of one sample, read from the store: also for one that was killed after its commit."""
+"""The outcome of the operations of a sample, read from the store, so that it is known after a kill too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["AppliedChange", "OmittedChange", "SampleOutcome", "outcome_of_commit
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """A change to a skill that a sample led to. Judgements of skills are not included."""
+    """A change that a sample made to a skill. Judgements of skills are not included."""
 
     kind: Literal["ADD", "UPDATE", "REMOVE"]
     skill_id: str
@@ -42,7 +42,7 @@ class OmittedChange:
 
 @dataclass(frozen=True, slots=True)
 class SampleOutcome:
-    """What became of the operations of a sample."""
+    """The outcome of the operations of a sample."""
 
     version: int | None
     """The version that the sample was committed as; None without a store."""
@@ -53,7 +53,7 @@ class SampleOutcome:
 
 
 def outcome_of_sample(skillbook: Skillbook, ctx: ACEStepContext) -> SampleOutcome | None:
-    """Return what became of the operations of a sample that `ApplyStep` has just processed, or None.
+    """Return the outcome of a sample that `ApplyStep` has just processed, or None.
 
     Args:
         skillbook: The book that learns.
@@ -62,23 +62,20 @@ def outcome_of_sample(skillbook: Skillbook, ctx: ACEStepContext) -> SampleOutcom
     report: UpdateReport | None = ctx.metadata.get(APPLIED)
     if report is None:
         return None
-    if report.version is not None:
-        return outcome_of_commit(skillbook, report.version, ctx)
     applied = []
     for done in report.applied:
         kind = done.operation.type
         if kind in ("ADD", "UPDATE", "REMOVE"):
             applied.append(_change(skillbook, "ADD" if kind == "ADD" else _known_kind(kind), done.skill_id))
-    return SampleOutcome(None, "", tuple(applied), _omitted_in(report, ctx))
+    return SampleOutcome(report.version, report.at, tuple(applied), _omitted_in(report, ctx))
 
 
-def outcome_of_commit(skillbook: Skillbook, version: int, ctx: ACEStepContext | None = None) -> SampleOutcome | None:
-    """Return what became of the operations of a sample that was committed as a version.
+def outcome_of_commit(skillbook: Skillbook, version: int) -> SampleOutcome | None:
+    """Return the outcome of a sample that was committed as a version.
 
     Args:
         skillbook: A book in a store.
         version: The version.
-        ctx: The context of the sample, if it has just been processed: the history does not contain refused texts.
 
     Returns:
         None if the history does not contain the version.
@@ -86,10 +83,7 @@ def outcome_of_commit(skillbook: Skillbook, version: int, ctx: ACEStepContext | 
     entry = next((each for each in skillbook.history(version - 1) if each.version == version), None)
     if entry is None:
         return None
-    report: UpdateReport | None = None if ctx is None else ctx.metadata.get(APPLIED)
     omitted = tuple(map(_omitted_note, entry.skipped))
-    if report is not None and ctx is not None:
-        omitted = _omitted_in(report, ctx)
     return SampleOutcome(version, entry.at, tuple(_changes(skillbook, entry.events)), omitted)
 
 

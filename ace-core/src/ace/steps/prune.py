@@ -1,4 +1,4 @@
-"""`PruneStep`: removes skills that harmed more than they helped, at the end of each epoch."""
+"""`PruneStep`: removes harmful skills at the end of each epoch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ logger = logging.getLogger(__name__)
 
 @checked_class
 class PruneStep:
-    """Removes skills at the end of each epoch, softly and as one version. Pinned skills are kept.
+    """Removes skills with a low net score at the end of each epoch, as one version. Pinned skills are kept.
+
+    Removed skills can be restored.
 
     Args:
         skillbook: The book that learns.
-        net_below: Skills that were judged helpful minus harmful less often than this are removed; a skill with exactly
-            this net score is kept.
+        net_below: Skills are removed if their net score (the number of helpful judgements minus the number of harmful
+            ones) is below this.
 
     Raises:
         TypeError: `net_below` is not a whole number.

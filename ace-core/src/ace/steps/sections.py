@@ -1,4 +1,4 @@
-"""Which section of a fixed list a new skill belongs to."""
+"""Assigns a new skill to a section of a fixed list."""
 
 from __future__ import annotations
 
@@ -51,15 +51,16 @@ def checked_sections(sections: Sequence[str]) -> tuple[str, ...]:
 def listed_section(section: str, content: str, sections: Sequence[str]) -> str:
     """Return the section of a list to which a skill belongs.
 
-    That is the one of the same name, whatever its case and punctuation. Otherwise it is chosen by what the skill is
-    about: compilers, type errors and modules belong to `TypeScript Patterns`, builds, tests and npm to `Build & Test
+    If a section has the same name, ignoring case and punctuation, it is used. Otherwise, the topic of the skill
+    decides: compilers, type errors and modules belong to `TypeScript Patterns`, builds, tests and npm to `Build & Test
     Patterns`, discovered issues to `Dependency Patterns`, and everything else to `Architecture Patterns`. If the list
-    lacks that one, it is the section that shares most words with the skill, and the last one if none does.
+    does not contain that section, the one that shares the most words with the skill is used, or the last one if none
+    does.
 
     Args:
         section: The section that the skill manager named.
         content: The text of the skill.
-        sections: The list; if it is empty, nothing is changed.
+        sections: The list; if it is empty, `section` is returned.
 
     Example:
         >>> names = ["TypeScript Patterns", "Build & Test Patterns", "Dependency Patterns", "Architecture Patterns"]

@@ -112,13 +112,13 @@ def learning_tail(
         guard: Decides which operations are rejected; by default those that copy the right answer or a prompt, or
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
-        max_operations: How many operations of one answer are applied, TAG not counted; None sets no limit.
+        max_operations: The maximum number of operations of one answer to apply, not counting TAG; None sets no limit.
         sections: The names of the sections that new skills may be in; see `UpdateStep`.
         learn_without_truth: Whether unverified answers may change skills; see `ApplyStep`.
-        insights: Records what each trace has shown; see `InsightStep`. None records nothing.
-        min_confidence: The confidence from which insights are learned, from 0 to 1; needs `insights`.
+        insights: The log of insights; see `InsightStep`. None records nothing.
+        min_confidence: The minimum confidence of insights to learn, from 0 to 1; requires `insights`.
         gate: Decides whether the operations of a sample are applied; see `GateStep`.
-        artifacts: The directory for a folder about each accepted version; see `ArtifactStep`. None writes none.
+        artifacts: The directory for the folders of accepted versions; see `ArtifactStep`. None writes none.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
         reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
@@ -132,9 +132,9 @@ def learning_tail(
 
     Returns:
         Known, Reflect, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known
-        and Prove are missing if skills are not proven, or with `provenance="ids"`; Insights and Gate are missing
-        without a log and without a gate. Before and after Apply are the steps that prepare and write artifacts, and
-        after it the one that records what came of the insights.
+        and Prove are omitted if skills are not proven, or with `provenance="ids"`. Insights requires `insights`, and
+        adds a step after Apply that records the status of the insights. Gate requires `gate`. With `artifacts`, there
+        is a step before Apply that writes the drafts, and one after it that completes them.
 
     Raises:
         ValueError: `prove` is True and no agent is given, `reflections_per_call` or `min_confidence` is out of range,

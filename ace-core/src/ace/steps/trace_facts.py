@@ -1,7 +1,7 @@
-"""The trace of a sample as the steps read it: once, if no step replaces it.
+"""The parsed trace of a sample, which steps share so that it is parsed only once, unless a step replaces it.
 
-`KnownStep` and `ReflectStep` put what they have read into the metadata of the sample. From `ReflectStep` on, only the
-facts that later steps need are kept, because results contain the metadata: the trace as it was read may be large.
+`KnownStep` and `ReflectStep` store the parsed trace in the metadata of the sample. After `ReflectStep`, only the facts
+that later steps need are kept, because results contain the metadata, and a parsed trace may be large.
 """
 
 from __future__ import annotations

@@ -62,9 +62,8 @@ _FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
-    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
-    all cases of the sample, or `InsightStep` that too few tasks have shown what it teaches, the skill manager is not
-    asked.
+    An operation gets the case that taught it, if there is one. The skill manager is not asked if `KnownStep` found that
+    the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights pending.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
@@ -87,8 +86,8 @@ class UpdateStep:
             and no evidence, and their source has no texts.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
-        sections: The names of the sections that new skills may be in; one for another section is moved to the nearest
-            of them, see `ace.steps.listed_section`. If it is empty, none is moved.
+        sections: The sections that new skills may be in; a skill for any other section is moved to the closest one, see
+            `ace.steps.listed_section`. If it is empty, any section is allowed.
         reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
             effect on a skill manager that makes no calls.
 

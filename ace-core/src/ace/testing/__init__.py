@@ -1,4 +1,4 @@
-"""The conformance kit: test suites for plugins, one for each kind of what a plugin can provide.
+"""The conformance kit: test suites for plugins, one for each kind of extension.
 
 Authors subclass the suites in their own tests and override fixtures, never a check. The kit requires pytest, which is
 part of the extra `testing` of ace-core.

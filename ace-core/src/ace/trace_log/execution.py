@@ -1,4 +1,4 @@
-"""One attempt at a task: what was run, what failed, and the outcome. Field names are those of the log."""
+"""One attempt at a task: the commands that were run, their errors, and the outcome. Fields are named as in the log."""
 
 from __future__ import annotations
 

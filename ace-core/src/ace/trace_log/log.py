@@ -1,4 +1,4 @@
-"""The file of the trace log: it is appended to by several processes while others read it."""
+"""The file of the trace log, to which several processes append while others read it."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class LogProblem(NamedTuple):
 
 
 class ArchiveReport(NamedTuple):
-    """What `TraceLog.archive` has done."""
+    """The result of `TraceLog.archive`."""
 
     archived: int
-    """How many lines were moved."""
+    """The number of lines that were moved."""
     kept: int
-    """How many lines are still in the log."""
+    """The number of lines that are still in the log."""
     path: Path | None
     """The file that they were moved to; None if none was moved."""
 
@@ -87,10 +87,10 @@ class TraceLog:
         """How many lines are not traces."""
 
     def append(self, trace: ExecutionTrace) -> None:
-        """Add a trace. It is on the disk when this returns.
+        """Append a trace. It is on the disk when this returns.
 
-        A process that is killed while it appends leaves an incomplete last line at most, which the next `append`
-        ends, so that it becomes a problem of its own. If the disk is full, the log is what it was before.
+        A process that is killed while it appends leaves at most an incomplete last line. The next `append` terminates
+        that line, which is then reported in `problems`. If the disk is full, the log is not changed.
 
         Args:
             trace: The trace.
@@ -100,14 +100,8 @@ class TraceLog:
             TypeError: The trace contains a value that cannot be written as JSON.
         """
         line = json.dumps(trace.as_record())
-        with folder_lock(self.path):
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                append_line(self.path, line)
-            except OSError:
-                if self.path.exists() and self.path.stat().st_size > size:
-                    os.truncate(self.path, size)  # no other writer has added to it: this one holds the lock
-                raise
+        with folder_lock(self.path):  # also of `archive`, which replaces the file
+            append_line(self.path, line)
 
     def read(self, tasks: Collection[str] = ()) -> Iterator[LoggedTrace]:
         """Yield the traces that the log contains now, in order. Lines that are not traces are in `problems`.
@@ -144,9 +138,9 @@ class TraceLog:
     ) -> Iterator[LoggedTrace]:
         """Yield the traces that the log contains, and then those that are appended, until it is cancelled.
 
-        The log may not exist yet, and it may be truncated, replaced or archived meanwhile: it is then read from its
-        start. Each line is yielded once, or reported once in `problems`, also if it is read again. An incomplete last
-        line is read when it is complete.
+        The log need not exist yet. If it is truncated, replaced or archived in the meantime, it is read from the start.
+        Each line is still yielded once, or reported once in `problems`. An incomplete last line is read when it is
+        complete.
 
         Args:
             tasks: Only yield the traces of these tasks; of all tasks if it is empty.
@@ -168,7 +162,7 @@ class TraceLog:
         cancel_token: CancellationToken | None = None,
         most: int = 100,
     ) -> Iterator[list[LoggedTrace]]:
-        """Like `follow`, but yield together what the log contains at one time, for a program that processes it so.
+        """Like `follow`, but yield lists of the traces that are available at the same time.
 
         A batch is empty if the log contained only lines that are not traces, which `problems` lists.
 
@@ -236,13 +230,13 @@ class TraceLog:
     def archive(self, *, keep_per_task: int = 10, keep_days: float = 30) -> ArchiveReport:
         """Move old traces to a file in the folder `archive` beside the log.
 
-        A trace is moved if it is older than `keep_days` and at least `keep_per_task` later traces of its task are in
-        the log. Lines that are not traces, and traces without a timestamp, are kept. If the process is killed, no trace
-        is lost; at most, those that were moved are also still in the log.
+        A trace is moved if it is older than `keep_days`, and if the log contains at least `keep_per_task` later traces
+        of its task. Lines that are not traces, and traces without a timestamp, are kept. If the process is killed, no
+        trace is lost, but moved traces may still be in the log as well.
 
         Args:
-            keep_per_task: The number of traces to keep of each task, of any age.
-            keep_days: The age in days up to which all traces are kept.
+            keep_per_task: The number of traces of each task to keep, regardless of their age.
+            keep_days: Traces up to this age, in days, are kept.
 
         Raises:
             ValueError: An argument is negative.

@@ -1,4 +1,4 @@
-"""Runs a command, passes on its output while it runs, and records what it did."""
+"""Runs a command, forwards its output, and records the result."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def run_command(
     stdout: BinaryIO | None = None,
     stderr: BinaryIO | None = None,
 ) -> CommandRun:
-    """Run a command, pass on its output as it comes, and record it.
+    """Run a command, forward its output as it is written, and record it.
 
-    If this is interrupted, the command is ended too.
+    If this function is interrupted, the command is terminated.
 
     Args:
         command: The program and its arguments; no shell reads them.

@@ -1,4 +1,4 @@
-"""At most one process watches a log for a skillbook, and at most one learns from attempts into it at a time."""
+"""Locks: one process at a time watches a log for a skillbook, and one at a time learns from attempts into it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PAUSE: Final = 0.1
 
 @contextmanager
 def watching(log: str | Path, skillbook: str) -> Iterator[bool]:
-    """Hold the lock of the process that watches a log for a skillbook, without waiting for it.
+    """Try to acquire the lock of the process that watches a log for a skillbook, without waiting.
 
     The lock is on a hidden file beside the log. The system releases it when the process ends for any reason.
 
     Args:
-        log: The file of the log; it need not exist.
+        log: The file of the log, which need not exist.
         skillbook: The location of the skillbook.
 
     Yields:
-        Whether it is held; if not, another process watches.
+        Whether the lock is held; if not, another process watches the log.
 
     Raises:
         OSError: The lock cannot be created.
@@ -53,7 +53,7 @@ def watching(log: str | Path, skillbook: str) -> Iterator[bool]:
 
 
 def running_watcher(log: str | Path, skillbook: str) -> int | None:
-    """Return the process that watches a log for a skillbook, or None.
+    """Return the id of the process that watches a log for a skillbook; None if there is none.
 
     Args:
         log: The file of the log.
@@ -83,19 +83,19 @@ def learning_turn(
     cancel_token: CancellationToken | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> Iterator[bool]:
-    """Wait until no other process learns from attempts into a skillbook, and hold the turn during the block.
+    """Wait until no other process learns from attempts into a skillbook, and hold the lock during the block.
 
-    What has been learned is looked up within the turn, so that a watcher and a command, or two commands, never learn
-    from the same attempt at the same time.
+    A caller looks up what has been learned while it holds the lock, so that two processes never learn from the same
+    attempt.
 
     Args:
-        folder: The folder of the logs, in which the lock is.
+        folder: The folder of the logs, which contains the lock.
         skillbook: The location of the skillbook.
         cancel_token: Ends the wait.
         on_wait: Called before a wait begins.
 
     Yields:
-        Whether it is the turn of this process; if not, the token was cancelled.
+        Whether the lock is held; if not, the token was cancelled.
 
     Raises:
         OSError: The lock cannot be created.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -31,6 +32,7 @@ from ace_server.keys import KeyRing
 from ace_server.limits import Limits
 from ace_server.maintenance import Maintenance
 from ace_server.metrics import CONTENT_TYPE, Metrics
+from ace_server.proxy import BehindProxy
 from ace_server.service import Service
 from ace_server.subjects import Subjects
 
@@ -41,6 +43,9 @@ _logger = logging.getLogger("ace_server.requests")
 _VERSION: Final = "1.0"
 _OPENAPI: Final = "/openapi.json"
 _METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that loads a release or learns may keep the GIL while a request waits for it, as requests need it
+several times; Python's default is 5 ms."""
 _FEEDBACK_STATES: Final = ("new", "held", "batched", "learned", "failed")
 
 
@@ -60,12 +65,13 @@ class Readiness(BaseModel):
     """Since when the database cannot be reached, in seconds since 1970."""
 
 
-def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
+def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secret: str | None = None) -> FastAPI:
     """Return the app. It starts and stops its threads with its lifespan.
 
     Args:
         service: The settings, the database, the seal and the model.
         pages: The routes of the page.
+        proxy_secret: The secret of the proxy in front, if there is one.
     """
     settings = service.settings
     state = ServerState(
@@ -82,6 +88,8 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        switch_interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
         await anyio.to_thread.run_sync(state.subjects.load)
         await anyio.to_thread.run_sync(state.inference.start)
         state.maintenance.start()
@@ -89,6 +97,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
             yield
         finally:
             await anyio.to_thread.run_sync(_stop, state)
+            sys.setswitchinterval(switch_interval)
 
     app = _documented(
         max_body_bytes=settings.max_body_kb * 1000,
@@ -99,6 +108,8 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = ()) -> FastAPI:
     app.add_api_route("/v1/{path:path}", _no_route, methods=_METHODS, include_in_schema=False)
     app.router.routes.extend(pages)
     app.add_middleware(_Recorded, state=state)
+    if settings.behind_proxy:
+        app.add_middleware(BehindProxy, secret=proxy_secret, user_header=settings.proxy_user_header)
     return app
 
 

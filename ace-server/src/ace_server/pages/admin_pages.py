@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, final
 
 import sqlalchemy as sa
 from starlette.responses import RedirectResponse, Response
@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from ace_server import audit, keys, tables
 from ace_server.database import now
 from ace_server.keys import SCOPES
+from ace_server.pages.exporting import iso_time, table_response, wants_file
 from ace_server.pages.service_site import RefusedError, ServiceSite
 from ace_server.pages.skill_table import SkillQuery
 
@@ -69,6 +70,9 @@ class AdminPages:
             query = query.where(_AUDIT.c.who == who)
         if before is not None:
             query = query.where(_AUDIT.c.number < before)
+        if wants_file(request):
+            rows = self._site.rows(query.limit(None))
+            return table_response(request, "audit", _AUDIT_COLUMNS, map(_audit_cells, rows))
         rows = self._site.rows(query)
         return self._site.page(
             request,
@@ -91,6 +95,8 @@ class AdminPages:
     def _keys(self, request: Request, visitor: Visitor, secret: str | None) -> Response:
         with self._site.service.database.reading() as connection:
             found = keys.list_keys(connection)
+        if secret is None and wants_file(request):
+            return table_response(request, "keys", _KEY_COLUMNS, map(_key_cells, found[::-1]))
         return self._site.page(
             request,
             visitor,
@@ -149,6 +155,22 @@ class AdminPages:
         if key is None:
             raise RefusedError(404, "There is no key with this id.")
         return key
+
+
+_AUDIT_COLUMNS: Final = ("row", "at", "who", "what", "object", "origin", "hash")
+_KEY_COLUMNS: Final = (
+    "id", "name", "prefix", "scopes", "book", "rate", "budget_usd_a_day", "added", "expires", "revoked",
+)  # fmt: skip
+
+
+def _audit_cells(row: sa.Row[Any]) -> Sequence[str | int | None]:
+    return (row.number, iso_time(row.at), row.who, row.what, row.object, row.origin, row.hash)
+
+
+def _key_cells(key: keys.Key) -> Sequence[str | float | None]:
+    times = (iso_time(key.created_at), iso_time(key.expires_at), iso_time(key.revoked_at))
+    scopes = " ".join(sorted(key.scopes))
+    return (key.id, key.name, key.prefix, scopes, key.book, key.rate, key.budget, *times)
 
 
 def _all_books_only(visitor: Visitor) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
+from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -14,8 +15,9 @@ from starlette.staticfiles import StaticFiles
 from ace.integrations import change_counts
 from ace.runners import RunSummary
 from ace.skill import InsightSource, Proof, Skill, SkillCase
-from ace.skillbook import HistoryEntry, SkillChange, compared_skills
+from ace.skillbook import HistoryEntry, SkillbookDiff, SkillChange, compared_skills
 from ace_server.pages.book_reader import BookReader, BookVersion, OpenedBook, Training
+from ace_server.pages.exporting import FORMATS, file_response, table_response, wants_file
 from ace_server.pages.rendering import STATIC, address, learning_curve, response, step_chart
 from ace_server.pages.skill_table import PAGE_SIZE, PROOFS, SORTS, STATUSES, SkillQuery, to_csv, to_json
 
@@ -29,16 +31,22 @@ __all__ = [
     "BookPages",
     "NotFoundError",
     "Presence",
+    "Refusal",
     "TaughtTrace",
     "book_tabs",
     "error_page",
+    "gate_refusals",
     "overview_of",
+    "preparing",
+    "samples_response",
     "without_vectors",
 ]
 
 _VERSIONS_A_PAGE: Final = 100
 _SHOWN_CHANGES: Final = 8
 """How many of the newest changes the overview lists."""
+_GATE: Final = "gate: "
+"""How the reason begins with which the history records what a gate has refused."""
 _SHOWN_SKILLS: Final = 5
 """How many skills each list of the overview has."""
 
@@ -102,7 +110,8 @@ class BookPages:
         for reader in self._listed():
             with reader.reading() as book:
                 overviews.append(overview_of(book))
-        return self._page(request, "home.html", books=overviews, book=None)
+        page = self._page(request, "home.html", books=overviews, book=None)
+        return preparing(page, [each.book.reader for each in overviews])
 
     def skills(self, request: Request) -> Response:
         """Show the table of skills."""
@@ -111,7 +120,7 @@ class BookPages:
             version = _version(book, query.version)
             found = query.select(version)
             first = (query.page - 1) * PAGE_SIZE
-            return self._page(
+            page = self._page(
                 request,
                 "skills.html",
                 book=book,
@@ -125,6 +134,7 @@ class BookPages:
                 proofs=PROOFS,
                 sorts=SORTS,
             )
+            return preparing(page, [book.reader])
 
     def export(self, request: Request) -> Response:
         """Return the skills of a query as a file."""
@@ -132,16 +142,10 @@ class BookPages:
         format = request.path_params["format"]
         with self._opened(request) as book:
             skills = query.select(_version(book, query.version))
-            name = f"{book.name}-skills.{format}"
-        if format not in ("csv", "json"):
+            name = f"{book.name}-skills"
+        if format not in FORMATS:
             raise NotFoundError(f"skills cannot be exported as {format!r}; the formats are csv and json")
-        text, kind = (to_csv(skills), "text/csv") if format == "csv" else (to_json(skills), "application/json")
-        ascii_name = name.encode("ascii", "replace").decode("ascii").replace('"', "_").replace("?", "_")
-        return Response(
-            text.encode("utf-8", "backslashreplace"),
-            media_type=kind,
-            headers={"Content-Disposition": f'attachment; filename="{ascii_name}"'},
-        )
+        return file_response(name, format, to_csv(skills) if format == "csv" else to_json(skills))
 
     def skill(self, request: Request) -> Response:
         """Show one skill, with its traces, proof and history."""
@@ -187,6 +191,8 @@ class BookPages:
                 and (before is None or entry.version < before)
                 and all(word in _entry_text(entry) for word in words)
             ]
+            if wants_file(request):
+                return table_response(request, f"{book.name}-versions", _VERSION_COLUMNS, map(_version_cells, found))
             shown = found[:_VERSIONS_A_PAGE]
             return self._page(
                 request,
@@ -231,6 +237,10 @@ class BookPages:
             versions = [book.at(number) for number in (first, second)]
             missing = next((str(n) for n, v in zip((first, second), versions, strict=True) if v is None), "")
             before, after = (version.skills if version else [] for version in versions)
+            difference = compared_skills(without_vectors(before), without_vectors(after))
+            if wants_file(request):
+                name = f"{book.name}-{first}-{second}"
+                return table_response(request, name, _DIFFERENCE_COLUMNS, _difference_cells(difference))
             return self._page(
                 request,
                 "compare.html",
@@ -239,13 +249,24 @@ class BookPages:
                 second=second,
                 missing=missing,
                 most=PAGE_SIZE,
-                difference=compared_skills(without_vectors(before), without_vectors(after)),
+                difference=difference,
             )
 
     def runs(self, request: Request) -> Response:
-        """List the runs that the store knows."""
+        """List the runs that the store knows, newest first, or those that fit."""
         with self._opened(request) as book:
-            return self._page(request, "runs.html", book=book, runs=book.runs())
+            runs = book.runs()
+            q, state = request.query_params.get("q", ""), request.query_params.get("state", "")
+            words = q.casefold().split()
+            found = [
+                run
+                for run in runs
+                if (not state or run.state == state) and all(word in _run_text(run) for word in words)
+            ]
+            if wants_file(request):
+                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, map(_run_cells, found))
+            states = sorted({run.state for run in runs})
+            return self._page(request, "runs.html", book=book, runs=found, q=q, state=state, states=states)
 
     def run(self, request: Request) -> Response:
         """Show one run with its samples."""
@@ -254,9 +275,12 @@ class BookPages:
             run = next((each for each in book.runs() if each.run_id == run_id), None)
             if run is None:
                 raise NotFoundError(f"the skillbook knows no run {run_id!r}")
+            if wants_file(request):
+                return samples_response(request, run)
             changes = _changes_of_run(book, run)
             curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
-            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve)
+            refusals = gate_refusals(book, run_id)
+            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve, refusals=refusals)
 
     def trace(self, request: Request) -> Response:
         """Show what is known about one trace."""
@@ -276,6 +300,29 @@ class BookPages:
 
     def _page(self, request: Request, template: str, **values: object) -> HTMLResponse:
         return response(template, {"site": self._site(request), **values})
+
+
+def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
+    """Return a page that needs no history. After it has been sent, the history is read for the page that comes next.
+
+    Args:
+        answer: The page.
+        readers: The books that it shows.
+    """
+    waiting = [reader for reader in readers if not reader.is_ready]
+    if waiting:
+        answer.background = BackgroundTasks([BackgroundTask(reader.prepare) for reader in waiting])
+    return answer
+
+
+class Refusal(NamedTuple):
+    """What a gate has refused of one sample."""
+
+    entry: HistoryEntry
+    """The version that records it."""
+    operations: int
+    """How many operations were refused."""
+    reason: str
 
 
 class BookOverview(NamedTuple):
@@ -348,13 +395,6 @@ def overview_of(book: OpenedBook) -> BookOverview:
         book: The book.
     """
     active = book.newest.active
-    entries = [] if book.timeline is None else book.timeline.entries
-    recent = []
-    for entry in reversed(entries):
-        if entry.events:
-            recent.append(entry)
-        if len(recent) == _SHOWN_CHANGES:
-            break
     judged = sorted((skill for skill in active if skill.helpful), key=lambda skill: -skill.helpful)
     doubted = [
         skill
@@ -366,7 +406,7 @@ def overview_of(book: OpenedBook) -> BookOverview:
     return BookOverview(
         book,
         verdicts,
-        recent,
+        book.recent_changes(_SHOWN_CHANGES),
         judged[:_SHOWN_SKILLS],
         sorted(doubted, key=lambda skill: skill.helpful - skill.harmful)[:_SHOWN_SKILLS],
         len(book.runs()),
@@ -376,11 +416,67 @@ def overview_of(book: OpenedBook) -> BookOverview:
     )
 
 
+def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
+    """Return what the gates have refused in a run, as the history records it, oldest first.
+
+    Args:
+        book: The book.
+        run_id: The name of the run.
+    """
+    found = []
+    for entry in () if book.timeline is None else book.timeline.entries:
+        if entry.key is not None and entry.key.run == run_id:
+            reasons = [str(note.get("reason", "")) for note in entry.skipped]
+            refused = [reason.removeprefix(_GATE) for reason in reasons if reason.startswith(_GATE)]
+            if refused:
+                found.append(Refusal(entry, len(refused), refused[0]))
+    return found
+
+
+_VERSION_COLUMNS: Final = ("version", "at", "author", "run", "epoch", "sample", "changes", "skipped")
+_DIFFERENCE_COLUMNS: Final = ("change", "id", "section", "before", "after")
+_RUN_COLUMNS: Final = ("run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started")
+_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at")
+
+
+def _version_cells(entry: HistoryEntry) -> Sequence[str | int | None]:
+    key = (None, None, None) if entry.key is None else (entry.key.run, entry.key.epoch, entry.key.sample)
+    return (entry.version, entry.at, entry.author, *key, change_counts(entry.events), len(entry.skipped))
+
+
+def _difference_cells(difference: SkillbookDiff) -> Iterator[Sequence[str | None]]:
+    for skill in difference.added:
+        yield "added", skill.id, skill.section, None, skill.content
+    for before, after in difference.changed:
+        yield "changed", after.id, after.section, before.content, after.content
+    for skill in difference.removed:
+        yield "removed", skill.id, skill.section, skill.content, None
+
+
+def _run_text(run: RunSummary) -> str:
+    return " ".join([run.run_id, run.runner, *(sample.key.sample for sample in run.samples)]).casefold()
+
+
+def _run_cells(run: RunSummary) -> Sequence[str | int | None]:
+    counts = (run.count("learned"), run.count("done"), run.count("failed", "given up"))
+    return (run.run_id, run.state, run.runner, *counts, run.total, run.epochs, run.started)
+
+
+def samples_response(request: Request, run: RunSummary) -> Response:
+    """Return the samples of a run as a file.
+
+    Args:
+        request: The request, which asks for one.
+        run: The run.
+    """
+    rows = [(each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at) for each in run.samples]
+    return table_response(request, f"run-{run.run_id}", _SAMPLE_COLUMNS, rows)
+
+
 def _growth_chart(book: OpenedBook) -> Markup | None:
-    sizes = [] if book.timeline is None else book.timeline.sizes
-    if not sizes:
+    if not book.sizes:
         return None
-    points = [(0.0, 0.0), *((float(size.version), float(size.active)) for size in sizes)]
+    points = [(0.0, 0.0), *((float(size.version), float(size.active)) for size in book.sizes)]
     return step_chart(
         {"skills": points}, label="Number of active skills by version", x_title="version", y_title="active skills"
     )

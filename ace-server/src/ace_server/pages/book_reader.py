@@ -15,7 +15,15 @@ from ace import Skillbook
 from ace.evaluation import TrainingLog, ValidationPoint
 from ace.runners import RunSummary, SkillUse, run_summaries, skill_use
 from ace.skill import Skill
-from ace.skillbook import SkillbookError, SkillTimeline, has_scheme, shown_location
+from ace.skillbook import (
+    BookSize,
+    BookSizes,
+    HistoryEntry,
+    SkillbookError,
+    SkillTimeline,
+    has_scheme,
+    shown_location,
+)
 
 __all__ = ["BookReader", "BookVersion", "OpenedBook", "Training"]
 
@@ -68,10 +76,33 @@ class OpenedBook:
         """The history, read when a page first needs it; None for a book without one, or if it cannot be read."""
         return self.reader.history()
 
+    @cached_property
+    def sizes(self) -> Sequence[BookSize]:
+        """The number of active skills at each version; empty for a book without history, or if it cannot be read.
+
+        The overview needs this and the newest changes, but not the whole timeline, which takes several times as long.
+        """
+        return self.reader.sizes()
+
+    def recent_changes(self, number: int) -> list[HistoryEntry]:
+        """Return the newest versions that changed something, newest first.
+
+        Args:
+            number: How many at most.
+        """
+        if self.book.version is None or not self.sizes:
+            return []
+        read = 4 * number
+        while True:
+            found = [entry for entry in self.book.history(max(0, self.book.version - read)) if entry.events]
+            if len(found) >= number or read >= self.book.version:
+                return found[: -number - 1 : -1]
+            read *= 4
+
     @property
     def problem(self) -> str:
         """Why the history cannot be read; empty if it can, if there is none, or if the page does not need it."""
-        return self.reader.problem if "timeline" in self.__dict__ else ""
+        return self.reader.problem if {"timeline", "sizes"} & self.__dict__.keys() else ""
 
     @property
     def name(self) -> str:
@@ -132,6 +163,7 @@ class BookReader:
         self._book = open_book()
         self._newest = _version_of(self._book)
         self._timeline: SkillTimeline | None = None
+        self._sizes: BookSizes | None = None
         self.problem = ""
         """Why the history could not be read the last time; empty if it could."""
         self._older: OrderedDict[int, BookVersion] = OrderedDict()
@@ -154,6 +186,16 @@ class BookReader:
             self._catch_up()
             yield OpenedBook(self, self._book, self._newest)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the history has been read, as far as there is one."""
+        return self._timeline is not None or self._book.store is None
+
+    def prepare(self) -> None:
+        """Read the history before a page needs it; what is wrong with it is said by that page."""
+        with self._lock:
+            self.history()
+
     def history(self) -> SkillTimeline | None:
         """Return the history up to now; None for a book without one, or if it cannot be read."""
         self.problem = ""
@@ -167,6 +209,19 @@ class BookReader:
             self.problem = str(error)
             return None
         return self._timeline
+
+    def sizes(self) -> Sequence[BookSize]:
+        """Return the number of active skills at each version; empty without a history, or if it cannot be read."""
+        self.problem = ""
+        if self._book.store is None:
+            return []
+        if self._sizes is None:
+            self._sizes = BookSizes(self._book.store)
+        try:
+            return self._sizes.read_new()
+        except SkillbookError as error:
+            self.problem = str(error)
+            return []
 
     def older(self, timeline: SkillTimeline, version: int) -> BookVersion:
         """Return an older version, and keep it for the next page.

@@ -14,6 +14,7 @@ from ace_server import experiments, releases, tables
 from ace_server.database import new_id, now
 from ace_server.experiments import Arm, arms_from_json, arms_to_json
 from ace_server.pages.book_pages import NotFoundError, without_vectors
+from ace_server.pages.exporting import iso_time, table_response, wants_file
 from ace_server.pages.rendering import address, step_chart
 from ace_server.pages.review_pages import release_changes
 from ace_server.pages.service_site import RefusedError, ServiceSite
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from ace_server.api.schemas import ArmReport
     from ace_server.pages.sessions import Visitor
 
 __all__ = ["ReleasePages"]
@@ -67,7 +69,11 @@ class ReleasePages:
             for name in self._site.books(visitor)
             if (rows := self._of_book(name)) or not request.query_params.get("book")
         ]
-        return self._site.page(request, visitor, "releases.html", books=books, names=self._site.names())
+        names = self._site.names()
+        if wants_file(request):
+            cells = [_release_cells(row, names) for _, rows, _ in books for row in rows]
+            return table_response(request, "releases", _RELEASE_COLUMNS, cells)
+        return self._site.page(request, visitor, "releases.html", books=books, names=names)
 
     def confirm(self, request: Request, visitor: Visitor) -> Response:
         """Show what publishing a release would change, and ask."""
@@ -131,6 +137,9 @@ class ReleasePages:
             for row in rows
             if visitor.is_for(row.book)
         ]
+        if wants_file(request):
+            cells = [_arm_cells(row, arm) for row, arms in shown for arm in arms]
+            return table_response(request, "experiments", _ARM_COLUMNS, cells)
         books = [(name, self._of_book(name)) for name in self._site.books(visitor)]
         return self._site.page(
             request,
@@ -192,6 +201,26 @@ class ReleasePages:
         return self._site.rows(
             sa.select(_RELEASE).where(_RELEASE.c.book == book).order_by(_RELEASE.c.id.desc()).limit(_MOST)
         )
+
+
+_RELEASE_COLUMNS: Final = (
+    "release", "book", "version", "state", "score", "reason", "run", "made_by", "made", "published_by", "published",
+)  # fmt: skip
+_ARM_COLUMNS: Final = (
+    "experiment", "book", "state", "started", "release", "weight", "requests", "feedback_rate", "mean_score",
+    "corrections", "tokens", "cost_usd", "seconds",
+)  # fmt: skip
+
+
+def _release_cells(row: Row, names: Mapping[str, str]) -> Sequence[str | int | float | None]:
+    made = (names.get(row.by, row.by), iso_time(row.at))
+    published = (names.get(row.published_by, row.published_by), iso_time(row.published_at))
+    return (row.id, row.book, row.version, row.state, row.score, row.reason, row.batch, *made, *published)
+
+
+def _arm_cells(row: Row, arm: ArmReport) -> Sequence[str | int | float | None]:
+    figures = (arm.requests, arm.feedback_rate, arm.mean_score, arm.corrections, arm.tokens, arm.cost, arm.seconds)
+    return (row.id, row.book, row.state, iso_time(row.at), arm.release, arm.weight, *figures)
 
 
 def _score_chart(rows: Sequence[Row]) -> Markup | None:

@@ -101,6 +101,7 @@ def _environment() -> Environment:
         "minute": _minute,
         "day": _day,
         "iso": _iso,
+        "duration": _duration,
         "grouped": _grouped,
         "seconds": _seconds,
         "seconds_iso": _seconds_iso,
@@ -136,6 +137,15 @@ def _seconds(time: float) -> str:
 
 def _seconds_iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _grouped(number: float) -> str:

@@ -12,7 +12,16 @@ from starlette.responses import RedirectResponse, Response
 
 from ace_server import tables
 from ace_server.batches import BatchNotFailedError, retry_batch
-from ace_server.pages.book_pages import BookOverview, overview_of
+from ace_server.learning import steps_from_json
+from ace_server.pages.book_pages import (
+    BookOverview,
+    Refusal,
+    gate_refusals,
+    overview_of,
+    preparing,
+    samples_response,
+)
+from ace_server.pages.exporting import iso_time, table_response, wants_file
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
 if TYPE_CHECKING:
@@ -26,8 +35,19 @@ __all__ = ["BookFacts", "RunPages"]
 
 _BATCH: Final = tables.batch
 _MOST: Final = 200
+_STATES: Final = ("queued", "running", "learned", "failed")
 
 Row = sa.Row[Any]
+_COLUMNS: Final = (
+    "run", "book", "state", "samples", "learned", "failed", "accepted", "refused", "model_calls", "tokens", "cost_usd",
+    "attempts", "queued", "started", "ended", "release", "problem",
+)  # fmt: skip
+
+
+def _cells(row: Row) -> Sequence[str | int | float | None]:
+    counts = (row.samples, row.learned, row.failed, row.accepted, row.refused, row.model_calls, row.tokens, row.cost)
+    times = (iso_time(row.at), iso_time(row.started_at), iso_time(row.ended_at))
+    return (row.id, row.book, row.state, *counts, row.attempts, *times, row.release, row.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +60,7 @@ class BookFacts:
     candidates: int
     """How many releases wait to be published."""
     waiting: int
-    """How many feedbacks will be learned from."""
+    """The number of feedback items that will be learned from."""
     reviews: int
     """How many items wait for a person."""
     last_batch: Row | None
@@ -73,19 +93,50 @@ class RunPages:
     def home(self, request: Request, visitor: Visitor) -> Response:
         """Show each book at a glance."""
         facts = [found for name in self._site.books(visitor) if (found := self._facts(name)) is not None]
-        return self._site.page(request, visitor, "service_home.html", facts=facts)
+        page = self._site.page(request, visitor, "service_home.html", facts=facts)
+        return preparing(page, [each.overview.book.reader for each in facts])
 
     def runs(self, request: Request, visitor: Visitor) -> Response:
         """List the batches of feedback, newest first."""
-        query = sa.select(_BATCH).order_by(_BATCH.c.id.desc()).limit(_MOST)
-        rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
+        names = self._site.books(visitor)
+        book, state = request.query_params.get("book", ""), request.query_params.get("state", "")
+        query = sa.select(_BATCH).where(_BATCH.c.book.in_([book] if book else names))
+        if state:
+            query = query.where(_BATCH.c.state == state)
+        query = query.order_by(_BATCH.c.id.desc()).limit(_MOST)
+        if wants_file(request):
+            return table_response(request, "runs", _COLUMNS, map(_cells, self._site.rows(query.limit(None))))
+        rows = self._site.rows(query)
         is_busy = any(row.state in ("queued", "running") for row in rows)
-        return self._site.page(request, visitor, "service_runs.html", rows=rows, is_busy=is_busy)
+        return self._site.page(
+            request,
+            visitor,
+            "service_runs.html",
+            rows=rows,
+            is_busy=is_busy,
+            names=names,
+            book_name=book,
+            state=state,
+            states=_STATES,
+        )
 
     def run(self, request: Request, visitor: Visitor) -> Response:
         """Show one batch, with the samples that the skillbook has recorded of it."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
-        return self._site.page(request, visitor, "service_run.html", row=row, run=self._recorded(row))
+        run, refusals = self._recorded(row)
+        if run is not None and wants_file(request):
+            return samples_response(request, run)
+        return self._site.page(
+            request,
+            visitor,
+            "service_run.html",
+            row=row,
+            run=run,
+            refusals=refusals,
+            problems=self._problems(row),
+            steps=steps_from_json(row.steps),
+            release=self._release(row),
+        )
 
     def retry(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
         """Let the feedback of a failed batch be learned from again."""
@@ -98,12 +149,24 @@ class RunPages:
             raise RefusedError(409, f"{error}.") from None
         return RedirectResponse("/runs", 303)
 
-    def _recorded(self, row: Row) -> RunSummary | None:
+    def _recorded(self, row: Row) -> tuple[RunSummary | None, Sequence[Refusal]]:
         reader = self._site.reader(row.book)
         if reader is None:
-            return None
+            return None, ()
         with reader.reading() as opened:
-            return next((run for run in opened.runs() if run.run_id == row.id), None)
+            run = next((run for run in opened.runs() if run.run_id == row.id), None)
+            return run, () if run is None else gate_refusals(opened, row.id)
+
+    def _problems(self, row: Row) -> list[tuple[str, str]]:
+        """Return the feedback of a batch that has failed, each with the reason."""
+        feedback = tables.feedback
+        query = sa.select(feedback.c.id, feedback.c.problem).where(feedback.c.batch == row.id)
+        rows = self._site.rows(query.where(feedback.c.problem.is_not(None)).order_by(feedback.c.id))
+        return [(each.id, each.problem) for each in rows]
+
+    def _release(self, row: Row) -> Row | None:
+        release = tables.release
+        return next(iter(self._site.rows(sa.select(release).where(release.c.id == row.release))), None)
 
     def _facts(self, name: str) -> BookFacts | None:
         reader = self._site.reader(name)

@@ -16,6 +16,7 @@ from ace_server.pages.book_pages import NotFoundError, book_tabs
 from ace_server.pages.book_reader import BookReader
 from ace_server.pages.rendering import address, response
 from ace_server.pages.sessions import COOKIE, TOKEN_VISITOR, Sessions, Visitor
+from ace_server.proxy import USER
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData
@@ -170,14 +171,15 @@ class ServiceSite:
     # Who, and what they do
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return who has logged in; None without a login, or if the key is not valid any more.
+        """Return who has logged in, here or at the proxy; None without a login, or if the key is not valid any more.
 
         Args:
             request: The request.
         """
         found = self.sessions.read_cookie(request.cookies.get(COOKIE, ""))
         if found is None:
-            return None
+            user = request.scope.get(USER)
+            return None if user is None else Visitor.with_proxy(user, self.service.settings.proxy_user_scopes)
         identifier, session = found
         if identifier == TOKEN_VISITOR:
             return Visitor.with_token(session)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ace.skill import Skill
+from ace.skill import TAGS, Skill
+from ace_server.pages import exporting
 from ace_server.pages.book_reader import BookVersion
 
 __all__ = ["PAGE_SIZE", "PROOFS", "SORTS", "STATUSES", "SkillQuery", "status_of", "to_csv", "to_json"]
@@ -42,8 +41,6 @@ _KEYS: Final[Mapping[str, Callable[[Skill], str | int]]] = {
     "changed": lambda skill: skill.updated_at,
     "id": lambda skill: skill.id,
 }
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins with one of these is a formula to a spreadsheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,26 +149,19 @@ def to_json(skills: Sequence[Skill]) -> str:
 
 
 def to_csv(skills: Sequence[Skill]) -> str:
-    """Return skills as a table for spreadsheets. An apostrophe keeps a text from being read as a formula.
+    """Return skills as a table for spreadsheets.
 
     Args:
         skills: The skills.
     """
-    written = io.StringIO()
-    table = csv.writer(written)
-    table.writerow(
-        ["id", "section", "content", "status", "proof", "helpful", "harmful", "neutral", "added", "changed", "traces"]
-    )
-    for skill in skills:
-        counts = (skill.helpful, skill.harmful, skill.neutral)
-        texts = (skill.id, skill.section, skill.content, status_of(skill), skill.proof)
-        traces = " ".join(source.trace_id for source in skill.sources)
-        table.writerow([*map(_cell, texts), *counts, skill.created_at, skill.updated_at, _cell(traces)])
-    return written.getvalue()
+    columns = ("id", "section", "content", "status", "proof", *TAGS, "added", "changed", "traces")
+    return exporting.to_csv(columns, map(_cells, skills))
 
 
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def _cells(skill: Skill) -> Sequence[str | int]:
+    texts = (skill.id, skill.section, skill.content, status_of(skill), skill.proof)
+    counts = (skill.helpful, skill.harmful, skill.neutral)
+    return (*texts, *counts, skill.created_at, skill.updated_at, " ".join(source.trace_id for source in skill.sources))
 
 
 def _known(values: Mapping[str, str], name: str, known: Mapping[str, str]) -> str:

@@ -38,9 +38,9 @@ def command(
 ) -> int:
     """Append one attempt at a task to the trace log, and print the id of the trace.
 
-    With --run, the command after -- is run and its output passed on. Its status, duration, errors and the end of its
-    output are recorded, with secrets and personal data redacted; the outcome is derived from its exit code, and
-    ace capture exits with the same code. If it is interrupted, nothing is captured.
+    With --run, the command after -- is run, and its output is forwarded. Its exit code, duration, errors and the end of
+    its output are recorded, with secrets and personal data redacted. The exit code determines the outcome, and
+    ace capture exits with the same code. If the command is interrupted, nothing is recorded.
 
     For example:
 
@@ -50,12 +50,12 @@ def command(
     Args:
         command_line: The command to run, with --run.
         task: The id of the task. [env: ACE_TASK, BEADS_ID]
-        outcome: How the attempt ended; not with --run.
-        description: What was to be done.
+        outcome: How the attempt ended; required without --run, which determines it.
+        description: The description of the task.
         exec_results: A file with a JSON list of execution results; - reads standard input.
         skills: The ids of the skills that were consulted, separated by commas.
         discovered: The ids of the tasks that were discovered, separated by commas.
-        run: Run the command that follows --.
+        run: Run the command that follows --, and record its result.
         logs: The folder of the trace log. [env: ACE_LOGS] [default: logs]
     """
     _check_command(command_line, outcome, run=run)

@@ -46,9 +46,10 @@ def insights(
     logs: str | None = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show what attempts at tasks have shown, the most trusted first, and what became of it.
+    """List the insights from attempts at tasks with their confidence and status, highest confidence first.
 
-    Confidence depends on how many different tasks have shown the same. A pending insight waits for further ones.
+    The confidence depends on how many different tasks support an insight. A pending one is not supported by enough
+    tasks yet.
 
     For example:
 
@@ -58,8 +59,8 @@ def insights(
 
     Args:
         min_confidence: Show only insights with at least this confidence, from 0 to 1.
-        task: Show only insights from attempts at these tasks; several ids are separated by commas.
-        status: Show only insights that wait for further tasks, that became a skill, or that were refused.
+        task: Show only insights from attempts at these tasks; separate ids by commas, or repeat the option.
+        status: Show only insights that are pending, that became a skill (accepted), or that did not (refused).
         logs: The folder of insights.jsonl. [env: ACE_LOGS] [default: logs]
         as_json: Print one JSON object.
     """
@@ -89,7 +90,7 @@ def insights(
 
 def _print(found: Sequence[Insight], *, total: int, path: Path) -> None:
     if not total:
-        print_text("There are no insights yet; `ace learn --task ID` records what the attempts at a task have shown.")
+        print_text("No insights yet; `ace learn --task ID` records the insights from the attempts at a task.")
         return
     if not found:
         print_text(f"None of the {counted(total, 'insight')} in {path} matches.")

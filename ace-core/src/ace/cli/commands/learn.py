@@ -82,24 +82,23 @@ def command(
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or glob patterns of traces; - reads standard input. With --task, --mode or --watch, it may
-            be omitted; then the trace log execution_traces.jsonl in the folder of the setting logs is read.
+        path: Files, folders or glob patterns of traces; - reads standard input. [default with --task, --mode or
+            --watch: execution_traces.jsonl in the folder of the setting logs]
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
-        group: Review this many traces together, to find what shows only in several of them. Needs --reflector
-            recursive.
+        group: Review this many traces together, to find patterns across traces. Requires --reflector recursive.
         loop: Options of learning from tasks.
         validation: Options of the validation.
-        environment: How an answer to a sample of --validate is scored, as for `ace train`.
-        again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
+        environment: How answers to the samples of --validate are scored, as for `ace train`.
+        again: Also process traces that this skillbook has already learned from. By default, they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     check_from_one({"--group": group})
     if group is not None and run.reflector != "recursive":
-        raise UsageError("--group is an option of --reflector recursive")
+        raise UsageError("--group requires --reflector recursive")
     block = None if loop.block is None else str(loop.block)
     flags = {**model_options.flags(), **run.flags(), "skillbook": skillbook, "block": block}
     settings = load_settings(flags, config=run.config)
@@ -109,12 +108,11 @@ def command(
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
     if choice.block is not None and place.file is not None and not place.file.exists():
         read_start(choice.block)  # a damaged block is reported before a skillbook is created
-    has_score = choice.gates is None or "score" in choice.gates
     command = Learn(
         again=again,
         group=group,
         choice=choice,
-        validation=validation.checked(place, gate=has_score and bool(validation.validate)),
+        validation=validation.checked(place, gate="score" in choice.gates),
         environment=environment,
         tasks=TaskChoice(choice.tasks),
         journal=LoopJournal(quiet=as_json),
@@ -216,7 +214,7 @@ class Learn(LearningCommand):
 
     @property
     def is_told_by_trace(self) -> bool:
-        """Whether what becomes of each trace is printed."""
+        """Whether the decision about each trace is printed."""
         return self.choice.is_loop
 
     @property
@@ -256,7 +254,7 @@ class Learn(LearningCommand):
         return runner
 
     def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
-        """Return the limits of what is kept, and where insights and artifacts are written."""
+        """Return the limits of learning, and where insights and artifacts are written."""
         options: LearningOptions = {"max_operations": self.choice.max_operations}
         if not self.choice.has_insights:
             return options
@@ -288,9 +286,9 @@ class Learn(LearningCommand):
         """Return the gate that judges each batch; None without one. The score is measured between traces."""
         from ace.evaluation import AllGates, CaseGate, CounterGate
 
-        names: Sequence[str] | None = self.choice.gates
-        if names is None:
-            names = ("cases",) if any(skill.cases for skill in book.skills()) else ("counters",)
+        names: set[str] = set(self.choice.gates)
+        if "cases or counters" in names:
+            names.add("cases" if any(skill.cases for skill in book.skills()) else "counters")
         gates: list[GateLike] = [CounterGate()] if "counters" in names else []
         if "cases" in names:
             gates.append(CaseGate(agent))
@@ -306,7 +304,7 @@ class Learn(LearningCommand):
         place: SkillbookPlace,
         **options: Unpack[RunOptions],
     ) -> Results:
-        """Run, with validations if requested, and tell what becomes of each trace."""
+        """Run, with validations if requested, and print the decision about each trace."""
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
         if self.choice.is_loop:
@@ -317,7 +315,9 @@ class Learn(LearningCommand):
         for step in runner.pipeline.steps:
             if isinstance(step, PruneStep):
                 self.journal.pruned = step.pruned
-            elif isinstance(step, PersistStep):  # a validation may have rolled back what it wrote last
+            elif isinstance(step, InsightOutcomeStep):  # the last validation may have rolled back what it noted
+                step.end_run(0)
+            elif isinstance(step, PersistStep):
                 step.write()
         return results
 
@@ -342,7 +342,7 @@ class Learn(LearningCommand):
     ) -> Results:
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **options)
-        gate = self.choice.gates is None or "score" in self.choice.gates
+        gate = "score" in self.choice.gates
         how = (settings, place, self.validation, self.environment)
         assert self.agent is not None
         return run_with_validation(runner, self.agent, inputs, *how, gate=gate, **options)

@@ -1,4 +1,4 @@
-"""`ace status`: what was learned from attempts at tasks, what waits, and who is at work. It only reads."""
+"""`ace status`: what was learned from attempts at tasks, what is pending, and which process is learning. Read-only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def command(
     logs: str | None = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show the skills, the last attempts at tasks, the pending insights, the last accepted version, and the watcher.
+    """Show the skills, the last attempts at tasks, pending insights, the last accepted version, and the watcher.
+
+    The watcher is the process of `ace learn --watch`. Nothing is changed.
 
     For example:
 
@@ -43,7 +45,7 @@ def command(
         ace status --tasks 20
 
     Args:
-        tasks: Show this many of the last attempts at tasks.
+        tasks: The number of recent attempts to show.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         logs: The folder of the trace log, the insights and the artifacts. [env: ACE_LOGS] [default: logs]
         as_json: Print one JSON object.
@@ -97,7 +99,7 @@ class _Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class _Status:
-    """Everything that is shown."""
+    """The contents of the report."""
 
     skillbook: str
     log: str
@@ -114,7 +116,7 @@ class _Status:
     watcher: int | None
     """The process that watches the log."""
     problems: Sequence[str] = field(default=())
-    """The files that have lines which cannot be read."""
+    """The files that contain unreadable lines."""
 
     @property
     def is_empty(self) -> bool:

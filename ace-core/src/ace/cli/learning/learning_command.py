@@ -52,10 +52,10 @@ class RunFlags:
     workers: int | None = None
     """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
     reflections_per_call: int | None = None
-    """Ask for the changes to the skillbook for up to this many reflections in one request, at most 16, to save calls
-    and tokens. [env: ACE_REFLECTIONS_PER_CALL] [default: 1]"""
+    """Request the changes for up to this many reflections in one call, to save calls and tokens; at most 16.
+    [env: ACE_REFLECTIONS_PER_CALL] [default: 1]"""
     lag: int | None = None
-    """How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.
+    """Start an input while at most this many earlier ones have not been learned from; 0 makes runs reproducible.
     [env: ACE_LAG]"""
     limit: int | None = None
     """Process at most this many inputs."""
@@ -66,15 +66,14 @@ class RunFlags:
     learn_without_truth: Annotated[bool | None, Parameter(negative="--no-learn-without-truth", show_default=False)] = (
         None
     )
-    """Also change skills because of answers that nothing verified; otherwise these only lead to tags.
+    """Also add and change skills because of unverified answers; by default, these only lead to judgements of skills.
     [env: ACE_LEARN_WITHOUT_TRUTH]"""
     checkpoint_dir: Path | None = None
     """Write copies of the skillbook to this folder during the run. [env: ACE_CHECKPOINT_DIR]"""
     checkpoint_interval: int | None = None
     """The number of inputs between two copies. [env: ACE_CHECKPOINT_INTERVAL] [default: 10]"""
     prompts: Path | None = None
-    """Use the prompt templates in this folder: agent.md, reflector.md and skill_manager.md, as far as they exist.
-    [env: ACE_PROMPTS]"""
+    """A folder of prompt templates to use: any of agent.md, reflector.md and skill_manager.md. [env: ACE_PROMPTS]"""
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of the correct answer or of a
     prompt, which are otherwise redacted or rejected. [env: ACE_ALLOW]"""
@@ -90,28 +89,29 @@ class RunFlags:
     no_final_test: Annotated[bool, Flag] = False
     """Skip the final test, which repeats the corrections of this run whose skills in the prompt have changed since."""
     reflector: Annotated[Literal["single", "recursive"], Parameter(show_default=False)] = "single"
-    """How a trace is reviewed: in one prompt (single), or by code that the model writes, which makes several calls per
-    trace and can search traces of any length (recursive; needs the extra ace-core[rr]). [default: single]"""
+    """How a trace is reviewed: in one prompt (single), or with code that the model writes (recursive), which takes
+    several calls per trace, and can search traces of any length. recursive requires the extra ace-core[rr].
+    [default: single]"""
     max_iterations: int | None = None
     """The maximum number of turns of a recursive review. [default: 20]"""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     results: Path | None = None
-    """Write the configuration, the outcome of each epoch, the cost and the skillbook to this JSON file when the run has
-    ended."""
+    """When the run has ended, write its configuration, the outcome of each epoch, the cost and the skillbook to this
+    JSON file."""
     log: Path | None = None
-    """Append what happens to this file, one JSON object in each line. At 10 MB, it is renamed to NAME.1; three older
-    files are kept."""
+    """Append the events of the run to this file, one JSON object per line. At 10 MB, it is renamed to NAME.1, and three
+    older files are kept."""
     resume: Annotated[bool, Flag] = False
-    """Resume the unfinished run over these inputs: retry failed inputs and process the remaining ones, without paying
-    twice."""
+    """Resume the unfinished run over these inputs: retry failed inputs and process the remaining ones, without
+    repeating paid calls."""
     give_up: Annotated[bool, Flag] = False
     """Resume the unfinished run over these inputs, but do not retry failed inputs."""
     forget_answers: Annotated[bool, Flag] = False
-    """Delete the recorded answers of models from the skillbook when nothing is left to resume. Always done with
-    --provenance ids."""
+    """Delete the recorded answers of models from the skillbook when the run is complete. Always done with --provenance
+    ids."""
     dry_run: Annotated[bool, Flag] = False
-    """Write nothing; the report is the same."""
+    """Print the report, but write nothing."""
 
     def reflector_for(self, client: LLMClientLike, templates: PromptTemplates) -> ReflectorLike:
         """Return the reflector.
@@ -121,7 +121,7 @@ class RunFlags:
             templates: The prompt templates of the run.
 
         Raises:
-            UsageError: The recursive reflector is given the template of the other one.
+            UsageError: The folder of templates contains one for the single reflector, and `recursive` was chosen.
         """
         if self.reflector == "recursive":
             from ace.rr import RRConfig, RRStep
@@ -148,7 +148,7 @@ class RunFlags:
         if self.reflector == "recursive" and find_spec("pydantic_monty") is None:
             raise UsageError("--reflector recursive needs the sandbox: install the extra, ace-core[rr]")
         if self.reflector != "recursive" and self.max_iterations is not None:
-            raise UsageError("--max-iterations is an option of --reflector recursive")
+            raise UsageError("--max-iterations requires --reflector recursive")
         return {
             "epochs": self.epochs,
             "shuffle": self.shuffle,
@@ -203,7 +203,7 @@ class LearningCommand(ABC):
 
     @property
     def is_told_by_trace(self) -> bool:
-        """Whether the command prints what becomes of each input, so that no progress is shown."""
+        """Whether the command prints the result of each input, so that no progress is shown."""
         return False
 
     @property

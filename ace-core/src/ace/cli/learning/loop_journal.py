@@ -1,4 +1,4 @@
-"""What is told about each trace while attempts at tasks are learned from, and the decisions for `--json`."""
+"""The lines that `ace learn` prints about each attempt at a task, and the decisions for `--json`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Epoch:
 
 @final
 class LoopJournal:
-    """Observes a run, prints what became of each trace, and keeps the decisions.
+    """Observes a run, prints the decision about each trace, and records the decisions.
 
     Args:
         quiet: Whether to print nothing.
@@ -93,7 +93,7 @@ class LoopJournal:
         self._first_net = self._net()
 
     def __call__(self, event: Event) -> None:
-        """Take one event in."""
+        """Handle one event of the run."""
         if not isinstance(event, InsightsFound | BatchJudged | ArtifactWritten | SkillsChanged | SampleEnded):
             return
         with self._lock:
@@ -147,9 +147,9 @@ class LoopJournal:
             return [*lines, f"  failed   {step}{redact(' '.join(str(event.error).split()))[:400]}"]
         if trace.found is not None:
             found = trace.found
-            ready = f"{found.ready} with confidence from {found.min_confidence:.2f}"
+            ready = f"{found.ready} with confidence >= {found.min_confidence:.2f}"
             lines.append(
-                f"  reflect  {counted(found.ready + found.pending, 'insight')}, {ready}; pending: {found.pending}"
+                f"  reflect  {counted(found.ready + found.pending, 'insight')}: {ready}, {found.pending} pending"
             )
         lines.append(f"  update   {_changes(trace)}")
         if trace.verdict is not None:

@@ -1,4 +1,4 @@
-"""The options of `ace learn` that decide what is kept of a trace: the mode, the confidence, the gates, the limits."""
+"""The options of `ace learn` that decide what is learned from a trace: the mode, the confidence, gates and limits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["GateName", "LoopChoice", "LoopFlags"]
 
-GateName = Literal["cases", "counters", "score"]
+GateName = Literal["cases", "counters", "score", "cases or counters"]
+"""`cases or counters` means `cases`, or `counters` if the book has no cases; it is only a default."""
 
-_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score")
+_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score", "cases or counters")
 """Those that ask no model come first."""
 _NONE: Final = "none"
+_DEFAULT: Final = "cases or counters"
 _MOST_CHANGES: Final = 3
 _CONFIDENCE: Final = 0.8
 _OFFLINE_EPOCHS: Final = 3
@@ -39,32 +41,31 @@ class LoopFlags:
     task: Annotated[list[str], Parameter(name=["--task", "--beads"], negative="", show_default=False)] = field(
         default_factory=list
     )
-    """Learn only from the attempts at these tasks in a trace log; several ids are separated by commas."""
+    """Learn only from the attempts at these tasks in a trace log; separate ids by commas, or repeat the option."""
     mode: Literal["online", "offline"] | None = None
-    """online learns from each attempt once, in the order of the log. offline repeats them in 3 epochs with the tasks in
-    a random order, removes skills with a net score below -3 after each, and ends early if an epoch changes no skill.
-    [default: online with --task]"""
+    """online learns from each attempt once, in the order of the log. offline learns in 3 epochs with the tasks in
+    random order; after each, it removes skills with a net score below -3, and it stops after an epoch that changes no
+    skill. [default with --task: online]"""
     watch: Annotated[bool, Flag] = False
-    """When the attempts in the trace log are learned, wait for further ones, until Ctrl-C. Each is learned once, even
-    after a restart."""
+    """Follow the trace log, and learn from new attempts until Ctrl-C. Each attempt is learned once, even after a
+    restart."""
     min_confidence: float | None = None
-    """Learn only insights with at least this confidence, from 0 to 1. It depends on how many tasks have shown them;
-    the others wait in insights.jsonl. [default: 0; 0.8 with --task, --mode or --watch]"""
+    """Learn only insights with at least this confidence, from 0 to 1, which depends on how many tasks support them.
+    Other insights stay pending in insights.jsonl. [default: 0; with --task, --mode or --watch: 0.8]"""
     max_operations: Annotated[int | None, Parameter(name=["--max-operations", "--max-deltas"])] = None
-    """Apply at most this many changes from one trace, judgements of skills not counted. [default: no limit; 3 with
-    --task, --mode or --watch]"""
+    """Apply at most this many changes per trace, not counting judgements of skills. [default: no limit; with --task,
+    --mode or --watch: 3]"""
     gate: str | None = None
-    """What decides whether the changes from a trace are kept; several are separated by commas, and all must accept.
-    counters refuses changes that lose skills which were judged helpful. cases asks the model the cases of the affected
-    skills, and refuses changes that break one. score needs --validate. A gate needs a .db skillbook.
-    [default: none; with --task, --mode or --watch: cases, or counters if the skillbook has no cases; score with
-    --validate]"""
+    """The checks that changes must pass, separated by commas. counters refuses to lose skills that were judged helpful.
+    cases runs the cases of the affected skills, and refuses changes that break one. score requires --validate, and
+    rolls back changes after which the score fell. Requires a .db skillbook. [default: none; with --task, --mode or
+    --watch: cases, or counters if the skillbook has no cases; with --validate: score]"""
     block: Path | None = None
-    """Write the skills into a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
-    starts with the skills in it, in the block or as lines [Bullet #ID, helpful:N, harmful:M] text.
+    """Write the skills to a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
+    starts with the skills in this file: in the block, or in lines such as [Bullet #ID, helpful:N, harmful:M] text.
     [env: ACE_BLOCK]"""
     use_legacy: Annotated[bool, Flag] = False
-    """The same as --min-confidence 0 --gate none: learn from every insight, without a gate."""
+    """Learn from every insight, without a gate; the same as --min-confidence 0 --gate none."""
 
     def checked(
         self,
@@ -74,7 +75,7 @@ class LoopFlags:
         run: RunFlags,
         validation: ValidationOptions,
     ) -> LoopChoice:
-        """Return what was chosen, with the defaults.
+        """Return the validated options, with the defaults.
 
         Args:
             paths: The inputs.
@@ -84,7 +85,7 @@ class LoopFlags:
             validation: The options of the validation.
 
         Raises:
-            UsageError: The options do not fit together, or not to the skillbook.
+            UsageError: The options contradict each other, or the skillbook does not support them.
         """
         check_from_one({"--max-operations": self.max_operations})
         self._check_confidence()
@@ -118,7 +119,7 @@ class LoopFlags:
         self, paths: Sequence[str], settings: Settings, run: RunFlags, validation: ValidationOptions
     ) -> None:
         if self.mode == "offline":
-            raise UsageError("--watch learns from attempts as they come; --mode offline needs them all, so omit one")
+            raise UsageError("--watch follows a growing log, and --mode offline needs a complete one; omit one of them")
         if run.resume or run.give_up:
             raise UsageError("--watch always resumes where it was stopped; omit --resume and --give-up")
         if STANDARD_INPUT in paths:
@@ -132,13 +133,13 @@ class LoopFlags:
         if settings.epochs > 1 or settings.shuffle is not None:
             raise UsageError("--watch learns from each attempt once, in the order of the log; omit --epochs, --shuffle")
 
-    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...] | None:
-        """Return the gates in the order in which they are asked; None for the default of the loop."""
+    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...]:
+        """Return the gates in the order in which they are asked."""
         given = _NONE if self.use_legacy else self.gate
-        default = (*(("cases or counters",) if is_loop else ()), *(("score",) if validates else ()))
+        default = (*((_DEFAULT,) if is_loop else ()), *(("score",) if validates else ()))
         names = [name.strip() for name in given.split(",")] if given is not None else list(default)
-        unknown = [name for name in names if name not in (*_GATES, _NONE, "cases or counters")]
-        if unknown or (given is not None and "cases or counters" in names):
+        unknown = [name for name in names if name not in (*_GATES, _NONE)]
+        if unknown or (given is not None and _DEFAULT in names):
             raise UsageError(f"--gate takes counters, cases, score or none, not {(unknown or names)[0]!r}")
         if _NONE in names and len(names) > 1:
             raise UsageError("--gate none cannot be combined with another gate")
@@ -146,13 +147,13 @@ class LoopFlags:
             raise UsageError("--gate score needs samples to validate on: give --validate FILE")
         wants_gate = any(name != _NONE for name in names)
         if (wants_gate or self.watch) and not place.keeps_history:
-            why = f"--gate {given or 'counters'}" if wants_gate else "--watch"
+            why = "--watch" if self.watch else f"--gate {given}" if given else "the gate of --task and --mode"
+            other = "" if self.watch else ", or --gate none"
             raise UsageError(
                 f"{why} needs a skillbook with a history, and {place.name!r} has none; "
-                "give a skillbook that ends in .db"
+                f"give a skillbook that ends in .db{other}"
             )
-        found = tuple(gate for gate in _GATES if gate in names)
-        return None if "cases or counters" in names and not found else found
+        return tuple(gate for gate in _GATES if gate in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +170,8 @@ class LoopChoice:
     """The confidence from which insights are learned, from 0 to 1."""
     max_operations: int | None = None
     """How many changes from one trace are applied."""
-    gates: Sequence[GateName] | None = ()
-    """The gates, in the order in which they are asked; None means `cases`, or `counters` if the book has no cases."""
+    gates: Sequence[GateName] = ()
+    """The gates, in the order in which they are asked."""
     has_insights: bool = False
     """Whether insights, and the folders about accepted versions, are written."""
     block: Path | None = None

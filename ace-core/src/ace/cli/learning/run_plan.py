@@ -37,6 +37,7 @@ from ace.runners.run_session import SkillbookNotWrittenError
 if TYPE_CHECKING:
     from ace.cli.learning.run_report import RunReport
     from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import ReflectorLike
     from ace.runners import ACE, FailedSample, LearningOptions, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
@@ -89,13 +90,13 @@ class RunPlan:
             check_place(target, is_dry_run=self.options.dry_run)
             is_new = target.file is not None and not target.file.exists()
             if is_new:
-                self._check_model(client, counts, len(inputs) * self.settings.epochs)
+                self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs)
             is_dry_run = self.options.dry_run
             with opened_skillbook(target, is_dry_run=is_dry_run, quiet=self.as_json) as (book, place):
                 run = self._chosen_run(book)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
-                    self._check_model(client, counts, left)
+                    self._check_model(client, reflector, counts, left)
                 runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
                 done = (
                     self._learn(runner, book, place, inputs, counts, run)
@@ -275,12 +276,13 @@ class RunPlan:
             note(f"ace: {which} had been learned before; --again learns them again")
         return new * self.settings.epochs
 
-    def _check_model(self, client: LLMClientLike, counts: RunCounts, left: int) -> None:
+    def _check_model(self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int) -> None:
         """Say which model is used for how much, fetch it where it is missing, and ask it for a word."""
         epochs = self.settings.epochs
         passes = f", {epochs} times each," if epochs > 1 else ""
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"
-        announce(doing, self.settings, quiet=self.as_json)
+        of_attempts = reflector if self.command.is_told_by_trace else None
+        announce(doing, self.settings, quiet=self.as_json, of_attempts=of_attempts)
         fetch_if_missing(self.settings, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)

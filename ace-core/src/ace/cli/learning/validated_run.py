@@ -66,8 +66,8 @@ def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_by
     """Return the samples to validate on.
 
     Args:
-        options: Where they are.
-        inputs: What is learned from.
+        options: The options that name their files.
+        inputs: The inputs to learn from.
         max_bytes: The maximum size of a file, in bytes.
 
     Raises:
@@ -95,14 +95,15 @@ def run_with_validation(
     gate: bool,
     **run: Unpack[RunOptions],
 ) -> Sequence[SampleResult[ACEStepContext]]:
-    """Run with a validation between the samples, and leave the skillbook at its best state.
+    """Run with validations between the samples, and leave the skillbook in the state that scored best.
 
-    Stopped before the skillbook was validated once, it learns nothing, says so, and returns no results.
+    If the run is stopped before the first validation is complete, nothing is learned, a message says so, and no results
+    are returned.
 
     Args:
         runner: The runner.
         agent: Answers the validation samples.
-        inputs: What is learned from.
+        inputs: The inputs to learn from.
         settings: The settings of the command line.
         place: Where the skillbook is open.
         options: When to validate, and what follows.

@@ -1,7 +1,7 @@
-"""`ace learn --watch`: learns from the attempts in a trace log as they come, until it is interrupted.
+"""`ace learn --watch`: learns from the attempts in a trace log as they are appended, until it is interrupted.
 
-One and the same run is resumed for each batch of attempts, so a restart continues it. A model that cannot be reached
-makes it wait instead of ending it, and the attempts that failed meanwhile are tried again when the model answers.
+Each batch of attempts resumes the same run, so a restart continues it. If the model cannot be reached, the command
+waits instead of ending, and retries the attempts that failed in the meantime when the model answers.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
     """Learn from a log until the first signal, print the report, and return the exit code.
 
     Args:
-        plan: What the user asked for; its only path is the log, which need not exist yet.
+        plan: The plan of the run; its only path is the log, which need not exist yet.
         journal: Called with the skillbook before the first attempt.
         tasks: The tasks whose attempts are learned from; all if it is empty.
 
     Raises:
-        UsageError: Something is wrong with what was asked for. Nothing was learned then.
+        UsageError: The options or the log cannot be used. Nothing was learned.
     """
     path = Path(plan.paths[0])
     if path.exists() and not path.is_file():
@@ -72,7 +72,8 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
             pid = running_watcher(path, target.location)
             process = "another process" if pid is None else f"the process {pid}"
             raise UsageError(f"{process} is already watching {str(path)!r} for this skillbook; end it first")
-        announce(f"learning until Ctrl-C from the attempts in {path}", plan.settings, quiet=plan.as_json)
+        doing = f"learning until Ctrl-C from the attempts in {path}"
+        announce(doing, plan.settings, quiet=plan.as_json, of_attempts=reflector)
         fetch_if_missing(plan.settings, assume_yes=plan.assume_yes)
         counts = RunCounts()
         with plan.logged(client), opened_skillbook(target, quiet=plan.as_json) as (book, place), observing(counts):

@@ -1,6 +1,6 @@
 """Charts as SVG elements, for reports and pages: without scripts or style attributes, coloured by the CSS around them.
 
-Every text in them is escaped. The classes are `grid`, `score-line`, `band`, `kept`, `taken-back`, `skills-line` and
+Every text in them is escaped. The classes are `grid`, `score-line`, `band`, `kept`, `rolled-back`, `skills-line` and
 `skills-text` for a learning curve, and `grid`, `series` and `series-NAME` for a step chart.
 """
 
@@ -74,7 +74,7 @@ def step_chart_svg(
 
     Args:
         series: The points of each line, in order, by the name of the line. It becomes the class `series-NAME`.
-        label: What the chart shows, for those who cannot see it.
+        label: A description of the chart, for screen readers.
         x_title: The title of the horizontal axis, with its unit.
         y_title: The title of the vertical axis, with its unit.
         width: The width of the coordinate system; in a smaller one, texts are larger relative to the chart.
@@ -196,7 +196,7 @@ def _mark(point: ValidationPoint, x: float, y: float) -> str:
     if point.is_kept:
         return f'<circle class="kept" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(title)}</title></circle>'
     shape = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-    return f'<path class="taken-back" d="{shape}"><title>{escape(title)}</title></path>'
+    return f'<path class="rolled-back" d="{shape}"><title>{escape(title)}</title></path>'
 
 
 def _joined(places: Sequence[Place]) -> str:

@@ -40,7 +40,7 @@ td.text { overflow-wrap: anywhere; min-width: 140px; }
 svg.curve { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--faint); }
 .grid { stroke: var(--line); } .score-line { fill: none; stroke: var(--blue); stroke-width: 2.5; }
 .band { fill: var(--blue); opacity: .13; } .kept { fill: var(--blue); }
-.taken-back { stroke: var(--bad); stroke-width: 2.5; }
+.rolled-back { stroke: var(--bad); stroke-width: 2.5; }
 .skills-line { fill: none; stroke: var(--orange); stroke-width: 1.5; stroke-dasharray: 5 4; }
 svg .skills-text { fill: var(--orange); }
 .key i { display: inline-block; width: 22px; height: 3px; margin: 0 6px 4px 14px; background: var(--blue); }

@@ -7,6 +7,7 @@ from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import change_counts, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.json_fields import text_in
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.locations import shown_location
@@ -52,8 +53,10 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
 
 def _row(entry: HistoryEntry) -> list[str]:
     sample = "-" if entry.key is None else f"{place_of(entry.key.sample)} (epoch {entry.key.epoch})"
-    skipped = f", {len(entry.skipped)} skipped" if entry.skipped else ""
-    changes = change_counts(entry.events) + skipped
+    changes = change_counts(entry.events)
+    if entry.skipped:
+        reasons = dict.fromkeys(text_in(each, "reason") for each in entry.skipped)
+        changes += f", {len(entry.skipped)} skipped ({'; '.join(filter(None, reasons))})"
     return [str(entry.version), shown_time(entry.at), entry.author or "-", sample, changes]
 
 
