@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Done, Run
 from tests.support.postgres_server import PASSWORD
 
 
 @pytest.fixture
-def run(tmp_path: Path, postgres: str) -> Callable[..., Done]:
-    """Run `ace` on the book in a process of its own, in which nothing may show the password."""
+def run(here: Run, postgres: str) -> Callable[..., Done]:
+    """Run `ace` on the book; nothing may show the password."""
 
     def run(*arguments: str, code: int = 0) -> Done:
-        done = ace(*arguments, "--skillbook", postgres, folder=tmp_path)
+        done = here(*arguments, "--skillbook", postgres)
         assert done.code == code, done.err
         assert PASSWORD not in done.out + done.err
         return done

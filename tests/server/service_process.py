@@ -55,10 +55,18 @@ class ServiceProcess:
         api_base: The address of the model.
         seal_key: The key of the seal.
         settings: The settings of the service.
+        has_worker: Whether it learns.
     """
 
     def __init__(
-        self, folder: Path, location: str | Path, api_base: str, seal_key: str, settings: Mapping[str, object]
+        self,
+        folder: Path,
+        location: str | Path,
+        api_base: str,
+        seal_key: str,
+        settings: Mapping[str, object],
+        *,
+        has_worker: bool = True,
     ) -> None:
         self._life = {
             "folder": str(folder),
@@ -66,6 +74,7 @@ class ServiceProcess:
             "api_base": api_base,
             "seal_key": seal_key,
             "settings": dict(settings),
+            "has_worker": has_worker,
         }
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(
@@ -143,9 +152,9 @@ class ServiceProcess:
 
 
 @contextlib.contextmanager
-def service_process(*arguments: Any) -> Iterator[ServiceProcess]:
+def service_process(*arguments: Any, **options: Any) -> Iterator[ServiceProcess]:
     """Run the process while the block runs."""
-    found = ServiceProcess(*arguments)
+    found = ServiceProcess(*arguments, **options)
     try:
         yield found
     finally:
@@ -200,7 +209,7 @@ def _serve(life: Mapping[str, Any], tell: Any) -> int:
         create_app(service),
         listening,
         service=service,
-        start_worker=lambda: start_worker(service),
+        start_worker=(lambda: start_worker(service)) if life["has_worker"] else None,
         on_ready=lambda: tell(port),
     )
 

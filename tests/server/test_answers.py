@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
 
-from ace_server import tables
+from ace_server import releases, tables
 from ace_server.database import Database
 from tests.server.api import Api, add_book, running_api
 from tests.support.learning_script import learning_script
@@ -183,6 +185,73 @@ def test_personal_data_is_hidden_from_the_model(tmp_path: Path) -> None:
         found = api.ask("Write to jane@acme.example, please.")
     assert found["answer"] == "I have written to jane@acme.example."
     assert "jane@acme.example" not in prompts[0]
+    database.close()
+
+
+def test_a_damaged_book_does_not_stop_the_others(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with running_api(database, tmp_path) as api:
+        add_book(database, tmp_path, "support")
+        api.publish("rain")
+        old = api.publish("wind", book="support")
+        with database.writing() as connection:
+            unread = releases.add_release(connection, "support", 2, by="test")
+            releases.publish(connection, unread, by="test")
+        for file in (tmp_path / "books").glob("support.db*"):
+            file.write_bytes(b"no longer a database")
+        api.publish("snow")
+        assert api.ask("What about snow?")["answer"] == "LESSON snow"
+        found = api.ask("What about wind?", book="support")
+        assert (found["answer"], found["release"]) == ("LESSON wind", old)
+        assert api.client.get("/readyz").json()["status"] == "degraded"
+    with running_api(database, tmp_path) as api:
+        assert api.ask("What about snow?")["answer"] == "LESSON snow"
+        response = api.post("/answers", {"question": "What about wind?", "book": "support"})
+        assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+        assert api.post("/answers", {"question": "What about wind?", "book": "none"}).status_code == 404
+        trace = {"question": "What about wind?", "answer": "unknown"}
+        assert api.post("/traces?book=support", trace).status_code == 202
+    database.close()
+
+
+def test_a_sync_that_fails_unexpectedly_leaves_what_was_loaded(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with running_api(database, tmp_path) as api:
+        api.publish("rain")
+        with database.writing() as connection:
+            row = {"id": "exp_1", "book": "default", "arms": "no JSON", "state": "running", "by": "test", "at": 0}
+            connection.execute(sa.insert(tables.experiment).values(row))
+        api.sync()
+        assert api.client.get("/readyz").json()["status"] == "degraded"
+        assert api.ask("What about rain?")["answer"] == "LESSON rain"
+        with database.writing() as connection:
+            connection.execute(sa.delete(tables.experiment))
+        api.publish("snow")
+        assert api.client.get("/readyz").json()["status"] == "ready"
+        assert api.ask("What about snow?")["answer"] == "LESSON snow"
+    database.close()
+
+
+def test_a_sync_asks_once_if_nothing_has_changed(tmp_path: Path) -> None:
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with running_api(database, tmp_path) as api:
+        arms = [{"release": api.publish("rain")}, {"release": api.publish("snow")}]
+        assert api.post("/experiments", {"arms": arms}).status_code < 300
+        api.sync()
+        asked: list[str] = []
+        thread = threading.get_ident()
+
+        def note(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
+            if threading.get_ident() == thread:
+                asked.append(statement)
+
+        event.listen(database.engine, "before_cursor_execute", note)
+        api.sync()
+        event.remove(database.engine, "before_cursor_execute", note)
+    assert [statement.split()[0] for statement in asked if not statement.startswith("BEGIN")] == ["SELECT"]
     database.close()
 
 

@@ -1,8 +1,7 @@
-"""The commands beside `ace server run`: keys, books, keys of encryption, purge, status and migrations."""
+"""The commands beside `ace server run`: keys, books, encryption keys, purge, status and migrations."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import stat
 import threading
@@ -16,39 +15,38 @@ import pytest
 from ace import Skillbook
 from ace_server.settings import ServerSettings, load_settings
 from tests.server.server_process import ServerProcess
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 
-def test_a_service_is_set_up_by_commands(tmp_path: Path) -> None:
-    assert ace("server", "status", folder=tmp_path).code == 2
-    assert ace("server", "migrate", folder=tmp_path).code == 0
+def test_a_service_is_set_up_by_commands(here: Run, tmp_path: Path) -> None:
+    assert here("server", "status").code == 2
+    assert here("server", "migrate").code == 0
     with Skillbook.open(tmp_path / "skills.db") as book:
         book.add_skill("lessons", "Remember LESSON rain.")
-    added = ace("server", "books", "add", "support", "--from", "skills.db", folder=tmp_path)
+    added = here("server", "books", "add", "support", "--from", "skills.db")
     assert added.code == 0, added.err
-    [row] = ace("server", "books", "list", "--json", folder=tmp_path).data["books"]
+    [row] = here("server", "books", "list", "--json").data["books"]
     assert (row["name"], row["version"]) == ("support", 1)
-    made = ace(
+    made = here(
         *("server", "keys", "add", "shop", "--scope", "infer,feedback", "--book", "support"),
         *("--rate", "60/minute", "--budget", "5/day", "--expires", "30"),
-        folder=tmp_path,
     )
     secret = made.out.strip()
     assert secret.startswith("ace_")
     assert len(secret) == 47
-    [key] = ace("server", "keys", "list", "--json", folder=tmp_path).data["keys"]
+    [key] = here("server", "keys", "list", "--json").data["keys"]
     assert secret not in str(key)
     assert (key["prefix"], key["scopes"], key["book"], key["rate"], key["budget"]) == (
         secret[:8], ["feedback", "infer"], "support", "60/minute", 5.0,
     )  # fmt: skip
-    assert ace("server", "keys", "revoke", secret[:8], folder=tmp_path).code == 0
-    assert ace("server", "keys", "revoke", secret[:8], folder=tmp_path).code == 2
-    assert ace("server", "seal", "rotate", folder=tmp_path).code == 0
-    purged = ace("server", "purge", "--dry-run", folder=tmp_path)
+    assert here("server", "keys", "revoke", secret[:8]).code == 0
+    assert here("server", "keys", "revoke", secret[:8]).code == 2
+    assert here("server", "seal", "rotate").code == 0
+    purged = here("server", "purge", "--dry-run")
     assert purged.code == 0, purged.err
-    status = ace("server", "status", folder=tmp_path)
+    status = here("server", "status")
     assert status.code == 0, status.err
     assert "support: version 1" in status.out
     files = [path for path in (tmp_path / "ace-server").rglob("*") if path.is_file()]
@@ -66,24 +64,19 @@ def test_a_service_is_set_up_by_commands(tmp_path: Path) -> None:
         (["--scope", "read", "--book", "missing"], "no such book"),
     ],
 )
-def test_a_key_that_makes_no_request_possible_is_not_added(
-    tmp_path_factory: pytest.TempPathFactory, words: list[str], said: str
-) -> None:
-    folder = tmp_path_factory.getbasetemp() / f"keys-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    if not (folder / "ace-server").exists():
-        assert ace("server", "migrate", folder=folder).code == 0
-    done = ace("server", "keys", "add", "shop", *words, folder=folder)
+def test_a_key_that_makes_no_request_possible_is_not_added(here: Run, words: list[str], said: str) -> None:
+    assert here("server", "migrate").code == 0
+    done = here("server", "keys", "add", "shop", *words)
     assert done.code == 2
     assert said in done.err
 
 
-def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    assert ace("server", "migrate", folder=tmp_path).code == 0
+def test_a_database_of_a_newer_version_is_left_alone(here: Run, tmp_path: Path) -> None:
+    assert here("server", "migrate").code == 0
     with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection, connection:
         connection.execute("UPDATE schema_version SET version = 99")
     for words in (["migrate"], ["status"], ["run", "--model", "openai/none"]):
-        done = ace("server", *words, folder=tmp_path, environ={"OPENAI_API_KEY": "none"})
+        done = here("server", *words, environ={"OPENAI_API_KEY": "none"})
         assert done.code == 1, words
         assert "install a newer ace-server" in done.err
     with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection:
@@ -139,14 +132,14 @@ def accepts(address: str) -> bool:
     return True
 
 
-def test_settings_come_from_files_and_variables(tmp_path: Path) -> None:
+def test_settings_come_from_files_and_variables(here: Run, tmp_path: Path) -> None:
     (tmp_path / "ace.toml").write_text(
         'model = "openai/gpt-4o"\n[server]\nbatch_size = 7\nport = 9\n', encoding="utf-8"
     )
     environ = {"HOME": str(tmp_path), "ACE_SERVER_PORT": "10", "ACE_SERVER_HOSTS": "a.example, b.example"}
     found = load_settings({"host": "127.0.0.2", "data": None}, environ=environ, folder=tmp_path)
     assert (found.batch_size, found.port, found.host, found.hosts) == (7, 10, "127.0.0.2", ("a.example", "b.example"))
-    assert ace("config", folder=tmp_path).code == 0, "other commands accept the table"
+    assert here("config").code == 0, "other commands accept the table"
 
 
 @pytest.mark.parametrize(

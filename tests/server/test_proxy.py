@@ -15,7 +15,7 @@ from ace_server.database import Database
 from ace_server.proxy import proxy_secret
 from ace_server.settings import ServerSettings
 from tests.server.api import Api, running_api
-from tests.support.command_line import ace
+from tests.support.command_line import Run
 
 SECRET = "s3cret-of-the-proxy"
 HEADER = "X-Forwarded-User"
@@ -172,17 +172,15 @@ def test_settings_that_would_let_anyone_in_are_refused(
         proxy_secret(ServerSettings(**settings), environ)
 
 
-def test_the_service_does_not_start_with_a_header_and_without_a_secret(tmp_path: Path) -> None:
+def test_the_service_does_not_start_with_a_header_and_without_a_secret(here: Run, tmp_path: Path) -> None:
     environ = {"ACE_SERVER_PROXY_USER_HEADER": HEADER, "OPENAI_API_KEY": "none"}
-    done = ace(
-        *("server", "run", "--behind-proxy", "--model", "openai/none", "--port", "0"), folder=tmp_path, environ=environ
-    )
+    done = here("server", "run", "--behind-proxy", "--model", "openai/none", "--port", "0", environ=environ)
     assert (done.code, "ACE_SERVER_PROXY_SECRET" in done.err) == (2, True), done.err
     assert not (tmp_path / "ace-server").exists()
 
 
 @pytest.mark.parametrize("line", [f'proxy_user_header = "{HEADER}"', 'proxy_user_scopes = ["admin"]'])
-def test_the_file_of_a_project_cannot_open_the_page(tmp_path: Path, line: str) -> None:
+def test_the_file_of_a_project_cannot_open_the_page(here: Run, tmp_path: Path, line: str) -> None:
     (tmp_path / "ace.toml").write_text(f"[server]\n{line}\n", encoding="utf-8")
-    done = ace("server", "status", folder=tmp_path)
+    done = here("server", "status")
     assert (done.code, "not in the file of a project" in done.err) == (2, True), done.err

@@ -12,7 +12,7 @@ import pytest
 from ace import Skillbook
 from ace_server.seal import new_key
 from tests.server.server_process import ServerProcess, wait_for
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
@@ -60,7 +60,7 @@ def check_link(server: ServerProcess) -> None:
         assert "default" not in another.get(server.address).text
 
 
-def test_one_command_in_an_empty_folder_answers_and_learns(tmp_path: Path, model: ScriptedServer) -> None:
+def test_one_command_in_an_empty_folder_answers_and_learns(here: Run, tmp_path: Path, model: ScriptedServer) -> None:
     with ServerProcess(tmp_path, model.api_base) as server:
         data = tmp_path / "ace-server"
         assert stat.filemode(data.stat().st_mode) == "drwx------"
@@ -74,10 +74,10 @@ def test_one_command_in_an_empty_folder_answers_and_learns(tmp_path: Path, model
     log = (data / "logs" / "server.log").read_text(encoding="utf-8")
     assert "POST /v1/answers 200" in log
     assert "rain" not in log
-    status = ace("server", "status", "--json", folder=tmp_path).data
+    status = here("server", "status", "--json").data
     assert status["books"][0]["release"]
     assert status["problems"] == []
-    with ServerProcess(tmp_path, model.api_base) as again:  # everything is there after a restart
+    with ServerProcess(tmp_path, model.api_base, "--no-worker") as again:  # everything is there after a restart
         assert again.post("/v1/answers", {"question": "What about rain?"})["answer"] == "LESSON rain"
         assert again.stop() == 0
 
@@ -101,8 +101,8 @@ def test_an_existing_book_is_served_in_place(tmp_path: Path, model: ScriptedServ
         assert server.stop() == 0
 
 
-def test_a_host_that_others_reach_needs_encryption(tmp_path: Path) -> None:
-    done = ace("server", "run", "--host", "0.0.0.0", folder=tmp_path)
+def test_a_host_that_others_reach_needs_encryption(here: Run, tmp_path: Path) -> None:
+    done = here("server", "run", "--host", "0.0.0.0")
     assert done.code == 2
     assert "--tls-cert" in done.err
     assert not (tmp_path / "ace-server").exists()

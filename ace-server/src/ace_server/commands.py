@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +24,7 @@ __all__ = ["app"]
 app = App(name="server", help="Serve answers with learned skills, and learn from the feedback on them.")
 keys_app = App(name="keys", help="Add, list and revoke API keys.")
 books_app = App(name="books", help="Add and list books.")
-seal_app = App(name="seal", help="Make and replace the keys of encryption.")
+seal_app = App(name="seal", help="Create and replace encryption keys.")
 app.command(keys_app)
 app.command(books_app)
 app.command(seal_app)
@@ -32,14 +33,35 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
 
 _DEFAULT_MODEL = ModelOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServiceOptions:
+    """The options that select a service."""
+
+    data: Path | None = None
+    """The data folder. [env: ACE_SERVER_DATA] [default: ace-server]"""
+    database: str | None = None
+    """The Postgres database of the service, instead of the one in the data folder. [env: ACE_SERVER_DATABASE]"""
+
+    def settings(self, **others: object) -> ServerSettings:
+        """Return the settings with these options.
+
+        Args:
+            **others: Further options by the names of the settings; None where one was not given.
+        """
+        return load_settings({"data": self.data, "database": self.database, **others})
+
+
+_DEFAULT_SERVICE = ServiceOptions()
 _DAY = 86_400.0
 
 
 @app.command
 def run(
     *,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
     host: str | None = None,
     port: int | None = None,
     no_worker: Flag = False,
@@ -53,7 +75,7 @@ def run(
 ) -> int:
     """Serve the API and the page, and learn from feedback, until Ctrl-C or SIGTERM.
 
-    In an empty folder, it creates the data folder with a database, a book, an admin key and a key of encryption. The
+    In an empty folder, it creates the data folder with a database, a book, an admin key and an encryption key. The
     address of the page contains a token that works once.
 
     For example:
@@ -63,8 +85,7 @@ def run(
         ace server run --database postgresql://ace@db.internal/ace --no-worker --host 0.0.0.0 --behind-proxy
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: A Postgres database instead of the one in the data folder. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         host: The address to listen on; other than loopback, it needs TLS. [env: ACE_SERVER_HOST] [default: 127.0.0.1]
         port: The port; 0 takes a free one. [env: ACE_SERVER_PORT] [default: 8765]
         no_worker: Do not learn in this process; another one does, with `ace server worker`.
@@ -77,8 +98,7 @@ def run(
         yes: Do not ask for confirmation.
         context: The settings of the user.
     """
-    options = {"data": data, "database": database, "host": host, "port": port, "behind_proxy": behind_proxy}
-    settings = load_settings(options)
+    settings = where.settings(host=host, port=port, behind_proxy=behind_proxy)
     from ace_server import running
     from ace_server.proxy import proxy_secret
 
@@ -119,8 +139,7 @@ def run(
 @app.command
 def worker(
     *,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
     concurrency: int | None = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     yes: Flag = False,
@@ -135,14 +154,13 @@ def worker(
         ace server worker --database postgresql://ace@db.internal/ace
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
-        concurrency: How many batches are learned from at once. [env: ACE_SERVER_CONCURRENCY] [default: 1]
+        where: Options of the service.
+        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 1]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
         context: The settings of the user.
     """
-    settings = load_settings({"data": data, "database": database, "concurrency": concurrency})
+    settings = where.settings(concurrency=concurrency)
     with _service(settings, model_options, context, assume_yes=yes) as service:
         from ace_server.running import work_until_stopped
 
@@ -150,38 +168,31 @@ def worker(
 
 
 @app.command
-def migrate(*, data: Path | None = None, database: str | None = None) -> int:
-    """Create the tables, or bring them to this version. On Postgres, other commands then need no rights to do so.
+def migrate(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
+    """Create the tables, or upgrade them to this version. Other commands then need no rights to create tables.
 
     For example:
 
         ace server migrate --database postgresql://owner@db.internal/ace
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
-    from ace_server.database import Database, DatabaseUnavailableError, DatabaseVersionError
+    settings = where.settings()
+    from ace_server.database import Database
     from ace_server.opening import create_data_folder
 
     if settings.database is None:
         create_data_folder(settings.data)
-    opened = Database(settings.database_location)
-    try:
+    with _saying_why(), closing(Database(settings.database_location)) as opened:
         applied = opened.migrate()
         note(f"ace: {opened.shown}: {counted(applied, 'migration')} applied")
-    except (DatabaseVersionError, DatabaseUnavailableError) as error:
-        note(f"ace: {error}")
-        return WITH_FAILURES
-    finally:
-        opened.close()
     return DONE
 
 
 @app.command
 def status(
-    *, audit_head: str | None = None, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False
+    *, audit_head: str | None = None, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False
 ) -> int:
     """Show the books, the workers and the batches, and check the audit log.
 
@@ -192,11 +203,10 @@ def status(
 
     Args:
         audit_head: The head of the audit log that was printed earlier, NUMBER:HASH; no row up to it may have changed.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.audit import AuditHead
         from ace_server.status import status_of
@@ -219,10 +229,9 @@ def purge(
     *,
     older_than: float | None = None,
     dry_run: Flag = False,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Delete now what is older than the settings say; the service does it every night.
+    """Delete texts that are older than the retention settings allow. The service does this every night.
 
     For example:
 
@@ -231,13 +240,12 @@ def purge(
 
     Args:
         older_than: Delete everything older than this, in days.
-        dry_run: Only say how much would be deleted.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        dry_run: Only report how much would be deleted.
+        where: Options of the service.
     """
     if older_than is not None and older_than < 0:
         raise UsageError(f"--older-than must be at least 0 days, got {older_than:g}")
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.opening import book_opener
         from ace_server.retention import purge as purge_rows
@@ -261,10 +269,9 @@ def add_key(
     rate: str | None = None,
     budget: str | None = None,
     expires: float | None = None,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Add a key, and print it. It cannot be shown again.
+    """Create a key and print it. It cannot be displayed again.
 
     For example:
 
@@ -272,18 +279,17 @@ def add_key(
         ace server keys add ann --scope read,review --expires 30
 
     Args:
-        name: Whose it is.
-        scope: What it may be used for: infer, feedback, read, review, admin (includes all), with commas between them.
+        name: The name of its owner.
+        scope: Its scopes: infer, feedback, read, review, admin (includes all), with commas between them.
         book: The only book that it is for.
-        rate: How many requests it may make, such as 60/minute; counted in each process.
-        budget: What its answers may cost in USD per day (UTC), such as 5/day.
+        rate: The maximum number of requests, such as 60/minute; counted in each process.
+        budget: The maximum cost of its answers per day (UTC), in USD, such as 5/day.
         expires: The number of days after which it expires.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
     if expires is not None and expires <= 0:
         raise UsageError(f"--expires must be greater than 0 days, got {expires:g}")
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import audit, keys
         from ace_server.database import now
@@ -310,7 +316,7 @@ def add_key(
 
 
 @keys_app.command(name="list")
-def list_keys(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+def list_keys(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False) -> int:
     """List the keys, without their secrets.
 
     For example:
@@ -318,11 +324,10 @@ def list_keys(*, data: Path | None = None, database: str | None = None, as_json:
         ace server keys list
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import keys
 
@@ -363,8 +368,8 @@ def list_keys(*, data: Path | None = None, database: str | None = None, as_json:
 
 
 @keys_app.command(name="revoke")
-def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = None) -> int:
-    """Revoke a key. Running processes reject it within seconds.
+def revoke_key(key: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
+    """Revoke a key. Running processes reject it within a few seconds.
 
     For example:
 
@@ -372,10 +377,9 @@ def revoke_key(key: str, /, *, data: Path | None = None, database: str | None = 
 
     Args:
         key: Its id, or its first 8 characters.
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import audit, keys
 
@@ -398,10 +402,9 @@ def add_book(
     location: str | None = None,
     anonymiser: str | None = None,
     no_anonymise: Flag = False,
-    data: Path | None = None,
-    database: str | None = None,
+    where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Add a book, and publish the skills that it begins with. Running processes find it at their next sync.
+    """Create a book and publish its initial skills. Running processes serve it after their next sync.
 
     For example:
 
@@ -411,15 +414,14 @@ def add_book(
     Args:
         name: Its name: letters, digits, and . _ - after the first character.
         from_skillbook: A skillbook whose skills are copied into it.
-        location: Where the book is, a .db file or `postgresql://...?book=NAME`; by default in the data folder or in
+        location: The location of the book: a .db file or `postgresql://...?book=NAME`; by default in the data folder or
             the database.
         anonymiser: The class that finds the personal data that the model must not see, as `package.module:Class`; by
             default the built-in one.
         no_anonymise: Send personal data to the model. [default: the setting anonymise]
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server import opening
 
@@ -437,7 +439,7 @@ def add_book(
 
 
 @books_app.command(name="list")
-def list_books(*, data: Path | None = None, database: str | None = None, as_json: JsonFlag = False) -> int:
+def list_books(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False) -> int:
     """List the books.
 
     For example:
@@ -445,11 +447,10 @@ def list_books(*, data: Path | None = None, database: str | None = None, as_json
         ace server books list
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
         as_json: Print one JSON object.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.status import books_of
 
@@ -464,7 +465,7 @@ def list_books(*, data: Path | None = None, database: str | None = None, as_json
 
 @seal_app.command(name="new")
 def new_seal() -> int:
-    """Print a new key of encryption, for the variable ACE_SERVER_KEYS.
+    """Print a new encryption key for the variable ACE_SERVER_KEYS.
 
     For example:
 
@@ -477,8 +478,8 @@ def new_seal() -> int:
 
 
 @seal_app.command(name="rotate")
-def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int:
-    """Seal all texts of users again with a new key. The service may run meanwhile.
+def rotate_seal(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
+    """Encrypt all user texts again with a new key. The service may keep running.
 
     Keys in the data folder are replaced. If they are in ACE_SERVER_KEYS, put the new key before the others there and
     restart all processes first.
@@ -488,10 +489,9 @@ def rotate_seal(*, data: Path | None = None, database: str | None = None) -> int
         ace server seal rotate
 
     Args:
-        data: The data folder. [env: ACE_SERVER_DATA] [default: ace-server]
-        database: The Postgres database of the service. [env: ACE_SERVER_DATABASE]
+        where: Options of the service.
     """
-    settings = load_settings({"data": data, "database": database})
+    settings = where.settings()
     with _database(settings) as opened:
         from ace_server.opening import opened_seal
         from ace_server.rotation import rotate
@@ -528,16 +528,20 @@ def _service(
 
 @contextmanager
 def _database(settings: ServerSettings, *, create: bool = False) -> Iterator[Database]:
-    """Open the database. Where it cannot be used, say why, and end the command with 1."""
-    from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
+    """Open the database. If it cannot be used, report why and exit with code 1."""
     from ace_server.opening import opened_database
 
+    with _saying_why(), closing(opened_database(settings, create=create)) as database:
+        yield database
+
+
+@contextmanager
+def _saying_why() -> Iterator[None]:
+    """If the database cannot be used, report why and exit with code 1."""
+    from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
+
     try:
-        database = opened_database(settings, create=create)
-        try:
-            yield database
-        finally:
-            database.close()
+        yield
     except (DatabaseVersionError, DatabaseUnavailableError) as error:
         note(f"ace: {error}")
         raise SystemExit(WITH_FAILURES) from error

@@ -1,8 +1,8 @@
 """Answers questions with the published releases, which are held in memory.
 
 A thread asks the database every `sync_seconds` for the published releases, and loads those that are new next to the old
-ones. Requests in flight finish with the release that they began with. If the database cannot be reached, the releases
-in memory remain in use.
+ones. Requests in flight finish with the release that they began with. If the database or a skillbook cannot be read,
+the releases in memory remain in use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 import anyio.to_thread
 import sqlalchemy as sa
@@ -29,6 +29,7 @@ from ace.skillbook import SkillbookError
 from ace_server import tables
 from ace_server.anonymise import Anonymised, AnonymiserError, Finder, anonymise, load_finder
 from ace_server.database import DatabaseUnavailableError, now
+from ace_server.error_places import described
 from ace_server.experiments import RunningExperiment, arms_from_json
 
 if TYPE_CHECKING:
@@ -37,6 +38,21 @@ if TYPE_CHECKING:
 __all__ = ["BusyError", "GivenAnswer", "Inference", "LoadedRelease"]
 
 _logger = logging.getLogger(__name__)
+
+_RELEASE: Final = tables.release
+_EXPERIMENT: Final = tables.experiment
+_BOOKS: Final = sa.select(
+    tables.book,
+    _RELEASE.c.id.label("release"),
+    _RELEASE.c.version,
+    _EXPERIMENT.c.id.label("experiment"),
+    _EXPERIMENT.c.arms,
+).select_from(
+    tables.book.outerjoin(
+        _RELEASE, sa.and_(_RELEASE.c.book == tables.book.c.name, _RELEASE.c.state == "published")
+    ).outerjoin(_EXPERIMENT, sa.and_(_EXPERIMENT.c.book == tables.book.c.name, _EXPERIMENT.c.state == "running"))
+)
+"""The books, each with its published release and its running experiment, of which there is at most one."""
 
 
 class BusyError(Exception):
@@ -87,6 +103,8 @@ class _Loaded:
     """Those of experiments too."""
     experiments: Mapping[str, RunningExperiment]
     """By the name of the book."""
+    unreadable: frozenset[str] = frozenset()
+    """The names of the books whose skillbook cannot be read. What was loaded of them before is used."""
 
 
 @final
@@ -110,8 +128,6 @@ class Inference:
         """Whether releases were loaded once."""
         self.unreachable_since: float | None = None
         """Since when the database or a book could not be read, in seconds since 1970."""
-        self.problem: str | None = None
-        """Why."""
         self._thread = threading.Thread(target=self._sync_often, name="ace-server-sync", daemon=True)
 
     def start(self) -> None:
@@ -135,17 +151,27 @@ class Inference:
         with self._syncing:
             try:
                 self._loaded = self._load()
-            except (DatabaseUnavailableError, SkillbookError) as error:
-                self.problem = str(error)
+            except Exception as error:  # the thread must not end: it is repeated, and `/readyz` says so
                 self.unreachable_since = self.unreachable_since or now()
-                _logger.warning("the releases could not be read: %s", type(error).__name__)
+                is_known = isinstance(error, DatabaseUnavailableError)
+                said = type(error).__name__ if is_known else f"unexpected {described(error)}"
+                _logger.log(logging.WARNING if is_known else logging.ERROR, "the releases could not be read: %s", said)
                 return
-            self.is_ready, self.unreachable_since, self.problem = True, None, None
+            self.is_ready = True
+            self.unreachable_since = (self.unreachable_since or now()) if self._loaded.unreadable else None
 
     @property
     def published(self) -> Mapping[str, LoadedRelease]:
         """The published release of each book by its name."""
         return self._loaded.published
+
+    def has_book(self, book: str) -> bool:
+        """Return whether there is a book, also if its skillbook cannot be read.
+
+        Args:
+            book: Its name.
+        """
+        return book in self._loaded.published or book in self._loaded.unreadable
 
     def release_for(self, book: str, subject: str) -> tuple[LoadedRelease, RunningExperiment | None, int | None] | None:
         """Return the release for a request, with the experiment and the arm; None if there is no such book.
@@ -224,19 +250,46 @@ class Inference:
                 self.sync()
 
     def _load(self) -> _Loaded:
-        """Return the releases, those that are loaded already as they are."""
-        release, book, experiment = tables.release, tables.book, tables.experiment
-        columns = (release.c.id, release.c.book, release.c.version)
+        """Return the releases, those that are loaded already as they are. If nothing has changed, it is one query."""
+        wanted: dict[str, tuple[sa.Row[Any], int]] = {}
+        experiments: dict[str, RunningExperiment] = {}
         with self._service.database.reading() as connection:
-            books = {row.name: row for row in connection.execute(sa.select(book))}
-            published = connection.execute(sa.select(*columns).where(release.c.state == "published")).all()
-            running = connection.execute(sa.select(experiment).where(experiment.c.state == "running")).all()
-            experiments = {row.book: RunningExperiment(row.id, arms_from_json(row.arms)) for row in running}
-            wanted = {arm.release for each in experiments.values() for arm in each.arms}
-            arms = connection.execute(sa.select(*columns).where(release.c.id.in_(wanted))).all()
-        by_id = {row.id: self._loaded_release(row.id, books[row.book], row.version) for row in [*published, *arms]}
-        found = {name: self._empty(row) for name, row in books.items()} | {row.book: by_id[row.id] for row in published}
-        return _Loaded(found, by_id, experiments)
+            books = connection.execute(_BOOKS).all()
+            for row in books:
+                if row.release is not None:
+                    wanted[row.release] = row, row.version
+                if row.experiment is not None:
+                    experiments[row.name] = RunningExperiment(row.experiment, arms_from_json(row.arms))
+            for row in books:
+                for release, version in self._arms(connection, experiments.get(row.name)):
+                    wanted[release] = row, version
+        by_id: dict[str, LoadedRelease] = {}
+        unreadable: set[str] = set()
+        for release, (book, version) in wanted.items():
+            try:
+                by_id[release] = self._loaded_release(release, book, version)
+            except SkillbookError as error:  # the other books do not suffer from it
+                unreadable.add(book.name)
+                _logger.warning("the book %s cannot be read: %s", book.name, type(error).__name__)
+        found: dict[str, LoadedRelease] = {}
+        for row in books:
+            known = by_id.get(row.release) or self._loaded.published.get(row.name)
+            if row.release is None:
+                found[row.name] = self._empty(row)
+            elif known is not None:
+                found[row.name] = known
+        return _Loaded(found, by_id, experiments, frozenset(unreadable))
+
+    def _arms(self, connection: sa.Connection, experiment: RunningExperiment | None) -> list[tuple[str, int]]:
+        """Return the ids and versions of the releases of an experiment."""
+        wanted = [] if experiment is None else [arm.release for arm in experiment.arms]
+        loaded = self._loaded.by_id
+        found = [(release, loaded[release].version) for release in wanted if release in loaded]
+        if missing := [release for release in wanted if release not in loaded]:
+            columns = (tables.release.c.id, tables.release.c.version)
+            rows = connection.execute(sa.select(*columns).where(tables.release.c.id.in_(missing)))
+            found += [(row.id, row.version) for row in rows]
+        return found
 
     def _empty(self, book: sa.Row[Any]) -> LoadedRelease:
         known = self._loaded.published.get(book.name)

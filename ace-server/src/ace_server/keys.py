@@ -21,6 +21,7 @@ __all__ = [
     "SCOPES",
     "Key",
     "KeyRing",
+    "Rights",
     "Scope",
     "add_key",
     "add_login_token",
@@ -41,36 +42,13 @@ _TOKEN_SECONDS: Final = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """A key, without its secret."""
+class Rights:
+    """What a key or a visitor of the page may do."""
 
-    id: str
-    """Its id."""
-    name: str
-    """Whose it is."""
-    hash: str
-    """The SHA-256 of the secret, hexadecimal."""
-    prefix: str
-    """The first 8 characters of the secret, for lists."""
     scopes: frozenset[str]
-    """What it may be used for."""
+    """The scopes."""
     book: str | None
-    """The only book that it is for; None for all."""
-    rate: str | None
-    """How many requests it may make, such as `60/minute`."""
-    budget: float | None
-    """What its answers may cost per day (UTC), in USD."""
-    created_at: float
-    """When it was created, in seconds since 1970."""
-    expires_at: float | None
-    """When it expires."""
-    revoked_at: float | None
-    """When it was revoked."""
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether it was not revoked and has not expired."""
-        return self.revoked_at is None and (self.expires_at is None or now() < self.expires_at)
+    """The only book that it may do it with; None for all."""
 
     def allows(self, scope: Scope) -> bool:
         """Return whether it has a scope. The scope `admin` includes the others.
@@ -87,6 +65,35 @@ class Key:
             book: The name of the book.
         """
         return self.book is None or self.book == book
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key(Rights):
+    """A key, without its secret."""
+
+    id: str
+    """Its id."""
+    name: str
+    """Whose it is."""
+    hash: str
+    """The SHA-256 of the secret, hexadecimal."""
+    prefix: str
+    """The first 8 characters of the secret, for lists."""
+    rate: str | None
+    """How many requests it may make, such as `60/minute`."""
+    budget: float | None
+    """What its answers may cost per day (UTC), in USD."""
+    created_at: float
+    """When it was created, in seconds since 1970."""
+    expires_at: float | None
+    """When it expires."""
+    revoked_at: float | None
+    """When it was revoked."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it was not revoked and has not expired."""
+        return self.revoked_at is None and (self.expires_at is None or now() < self.expires_at)
 
 
 def hash_of(secret: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,6 +46,19 @@ class Access:
             self.record("access.rejected", book)
             raise ApiError(403, "The key is for another book.")
 
+    def no_book(self, book: str) -> ApiError:
+        """Return the error for a book of which no release is loaded.
+
+        Args:
+            book: The name of the book.
+        """
+        inference = self.state.inference
+        if not inference.is_ready:
+            return ApiError(503, "No release could be loaded yet.", retry_after=5)
+        if inference.has_book(book):
+            return ApiError(503, "The skillbook cannot be read.", retry_after=5)
+        return ApiError(404, "There is no such book.")
+
     def record(self, what: str, target: str | None = None) -> None:
         """Add a row to the audit log, soon.
 
@@ -72,16 +86,13 @@ def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
         if not key.allows(scope):
             access.record("access.rejected", scope)
             raise ApiError(403, f"The key does not have the scope {scope}.")
-        try:
-            state.limits.check_rate(key)
-            in_flight = state.limits.request(key)
-            in_flight.__enter__()
-        except OverLimitError as error:
-            raise _over(error) from None
-        try:
+        with ExitStack() as in_flight:
+            try:
+                state.limits.check_rate(key)
+                in_flight.enter_context(state.limits.request(key))
+            except OverLimitError as error:
+                raise _over(error) from None
             yield access
-        finally:
-            in_flight.__exit__(None, None, None)
 
     return admitted
 

@@ -202,7 +202,7 @@ def _release(access: Access, book: str) -> LoadedRelease:
     access.check_book(book)
     found = access.state.inference.published.get(book)
     if found is None:
-        raise ApiError(404, "There is no such book.")
+        raise access.no_book(book)
     return found
 
 

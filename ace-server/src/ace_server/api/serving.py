@@ -64,7 +64,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         request = new_id("req")
         found = state.inference.release_for(body.book, body.subject or request)
         if found is None:
-            raise _no_book(state)
+            raise access.no_book(body.book)
         release, experiment, arm = found
         given = await state.inference.answer(release, body.question, body.context or "")
         state.limits.add_cost(access.key, given.usage)
@@ -144,8 +144,8 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
     ) -> FeedbackAccepted:
         """Store a recorded trace, to be learned from."""
         access.check_book(book)
-        if book not in access.state.inference.published:
-            raise _no_book(access.state)
+        if not access.state.inference.has_book(book):
+            raise access.no_book(book)
         trace = await anyio.to_thread.run_sync(_checked_trace, await request.body())
         change = await anyio.to_thread.run_sync(
             lambda: store_trace(
@@ -163,12 +163,6 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             raise ApiError(409, "The idempotency key was used for another trace.") from None
 
     return router
-
-
-def _no_book(state: ServerState) -> ApiError:
-    if not state.inference.is_ready:
-        return ApiError(503, "No release could be loaded yet.", retry_after=5)
-    return ApiError(404, "There is no such book.")
 
 
 async def _known_request(state: ServerState, request: str) -> KnownRequest | None:

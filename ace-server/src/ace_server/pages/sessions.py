@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from ace_server.keys import Scope
+from ace_server.keys import Rights
 
 if TYPE_CHECKING:
     from ace_server.keys import Key
@@ -26,18 +26,14 @@ TOKEN_VISITOR: Final = "command"
 """Who has logged in with the token that `ace server run` printed: anyone who may run commands on the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor(Rights):
     """Who has logged in."""
 
     id: str
     """The id of the key, `command` for the one-time token, or `proxy:USER` for a user of the proxy."""
     name: str
     """The name of the key or of the user."""
-    scopes: frozenset[str]
-    """What the visitor may do."""
-    book: str | None
-    """The only book that the key is for; None for all."""
     session: str
     """A random name of this login, which forms are bound to."""
 
@@ -49,7 +45,7 @@ class Visitor:
             key: The key.
             session: The name of the login.
         """
-        return cls(key.id, key.name, key.scopes, key.book, session)
+        return cls(id=key.id, name=key.name, scopes=key.scopes, book=key.book, session=session)
 
     @classmethod
     def with_token(cls, session: str) -> Visitor:
@@ -58,7 +54,7 @@ class Visitor:
         Args:
             session: The name of the login.
         """
-        return cls(TOKEN_VISITOR, "one-time token", frozenset({"admin"}), None, session)
+        return cls(id=TOKEN_VISITOR, name="one-time token", scopes=frozenset({"admin"}), book=None, session=session)
 
     @classmethod
     def with_proxy(cls, user: str, scopes: Collection[str]) -> Visitor:
@@ -68,23 +64,8 @@ class Visitor:
             user: The name of the user there.
             scopes: What such users may do.
         """
-        return cls(f"proxy:{user}", user, frozenset(scopes), None, f"proxy:{user}")
-
-    def allows(self, scope: Scope) -> bool:
-        """Return whether the visitor may do something; `admin` includes the other scopes.
-
-        Args:
-            scope: The scope.
-        """
-        return scope in self.scopes or "admin" in self.scopes
-
-    def is_for(self, book: str) -> bool:
-        """Return whether the visitor may see a book.
-
-        Args:
-            book: The name of the book.
-        """
-        return self.book is None or self.book == book
+        identifier = f"proxy:{user}"
+        return cls(id=identifier, name=user, scopes=frozenset(scopes), book=None, session=identifier)
 
 
 @final
