@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from ace_server.keys import Rights
+from ace_server.keys import Grant
 
 if TYPE_CHECKING:
     from ace_server.keys import Key
@@ -27,8 +27,8 @@ TOKEN_VISITOR: Final = "command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor(Rights):
-    """Who has logged in."""
+class Visitor(Grant):
+    """Who has logged in, and what they may do."""
 
     id: str
     """The id of the key, `command` for the one-time token, or `proxy:USER` for a user of the proxy."""
@@ -54,7 +54,8 @@ class Visitor(Rights):
         Args:
             session: The name of the login.
         """
-        return cls(id=TOKEN_VISITOR, name="one-time token", scopes=frozenset({"admin"}), book=None, session=session)
+        scopes = frozenset({"admin"})
+        return cls(id=TOKEN_VISITOR, name="one-time token", scopes=scopes, book=None, session=session)
 
     @classmethod
     def with_proxy(cls, user: str, scopes: Collection[str]) -> Visitor:
