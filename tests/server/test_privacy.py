@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from ace import LiteLLMClient
 from ace_server import audit, tables
-from ace_server.anonymise import BuiltInFinder, Span
 from ace_server.database import Database, now
 from ace_server.maintenance import Maintenance
 from ace_server.retention import last_purge, request_deletion, run_deletions
@@ -31,25 +30,6 @@ QUESTION = (
     "I am jane.marker@acme.com (call 0170 7654321). Why was 4111 1111 1111 1111 charged? My password is "
     "m4rker-Secret-77. Write to jane.marker@acme.com."
 )
-
-
-class Names:
-    """A finder for a test, as a user writes it."""
-
-    def __init__(self) -> None:
-        self.built_in = BuiltInFinder()
-
-    def find(self, text: str) -> Sequence[Any]:
-        start = text.find("Ann Lee")
-        names = [] if start < 0 else [Span(start, start + len("Ann Lee"), "name")]
-        return [*names, *self.built_in.find(text)]
-
-
-class Broken:
-    """A finder for a test that fails."""
-
-    def find(self, text: str) -> Sequence[Any]:
-        raise ValueError(text)
 
 
 class Model:
@@ -122,7 +102,7 @@ def set_finder(api: Api, finder: str | None, *, anonymise: bool = True) -> None:
 
 
 def test_a_book_can_have_a_finder_of_its_own_or_none(api: Api, model: Model) -> None:
-    set_finder(api, f"{__name__}:Names")
+    set_finder(api, "tests.server.finders:Names")
     answer = api.ask("Ann Lee is ann@acme.com")
     assert "[NAME_1] is [EMAIL_1]" in model.received[-1]
     assert answer["answer"].endswith("[card_1], Ann Lee.")
@@ -131,7 +111,7 @@ def test_a_book_can_have_a_finder_of_its_own_or_none(api: Api, model: Model) -> 
     assert "Ann Lee is ann@acme.com" in model.received[-1]
 
 
-@pytest.mark.parametrize("finder", [f"{__name__}:Broken", "acme_is_not_installed:Finder"])
+@pytest.mark.parametrize("finder", ["tests.server.finders:Broken", "acme_is_not_installed:Finder"])
 def test_without_a_working_finder_the_model_is_not_asked(
     api: Api, model: Model, finder: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 
 from ace_server import jobs, tables
-from ace_server.anonymise import BuiltInFinder, Span
 from ace_server.database import Database
 from ace_server.service import Service
 from tests.server.service_world import (
@@ -31,25 +30,6 @@ from tests.support.scripted_server import ScriptedServer
 
 MARKERS = ("jane.marker@acme.com", "0170 7654321", "Ann Lee", "m4rker-Secret-77")
 SAID = "Ann Lee (jane.marker@acme.com, 0170 7654321, password: m4rker-Secret-77) asks."
-
-
-class Names:
-    """A finder for a test, as a user writes it."""
-
-    def __init__(self) -> None:
-        self.built_in = BuiltInFinder()
-
-    def find(self, text: str) -> Sequence[Any]:
-        start = text.find("Ann Lee")
-        names = [] if start < 0 else [Span(start, start + len("Ann Lee"), "name")]
-        return [*names, *self.built_in.find(text)]
-
-
-class Broken:
-    """A finder for a test that fails."""
-
-    def find(self, text: str) -> Sequence[Any]:
-        raise ValueError(text)
 
 
 @pytest.fixture
@@ -85,7 +65,7 @@ def test_the_models_that_learn_get_no_marker_and_nothing_is_kept(
 ) -> None:
     caplog.set_level(logging.INFO)
     service = service_on(database, tmp_path, server.api_base, batch_size=3, batch_age=3600)
-    add_book(service, anonymiser=f"{__name__}:Names")
+    add_book(service, anonymiser="tests.server.finders:Names")
     add_all(service)
     with working(service):
         [batch] = wait_for_batches(service)
@@ -106,7 +86,7 @@ def test_the_models_that_learn_get_no_marker_and_nothing_is_kept(
     assert markers_in(raw.decode("latin-1")) == []
 
 
-@pytest.mark.parametrize("finder", [f"{__name__}:Broken", "acme_is_not_installed:Finder"])
+@pytest.mark.parametrize("finder", ["tests.server.finders:Broken", "acme_is_not_installed:Finder"])
 def test_without_a_working_finder_nothing_is_learned(
     tmp_path: Path, server: ScriptedServer, finder: str, caplog: pytest.LogCaptureFixture
 ) -> None:
