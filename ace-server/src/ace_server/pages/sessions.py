@@ -65,8 +65,8 @@ class Visitor(Grant):
             user: The name of the user there.
             scopes: What such users may do.
         """
-        identifier = f"proxy:{user}"
-        return cls(id=identifier, name=user, scopes=frozenset(scopes), book=None, session=identifier)
+        name = f"proxy:{user}"
+        return cls(id=name, name=user, scopes=frozenset(scopes), book=None, session=name)
 
 
 @final
