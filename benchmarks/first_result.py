@@ -26,6 +26,7 @@ from benchmarks.ratios import Ratio, show
 from benchmarks.wrong_result import WrongResult, require
 
 SKILLS = 200
+LARGE = 50_000
 ROUNDS = 5
 PROGRAM = """
 import json, resource, sys, time
@@ -36,6 +37,14 @@ def watch(event, arguments):
         sent.append(time.process_time())
 
 sys.addaudithook(watch)
+told = []
+write = sys.stderr.write
+
+def noted(text):
+    told.append(time.process_time())
+    return write(text)
+
+sys.stderr.write = noted
 if sys.argv[2:]:
     from ace.cli import main
     code = main(sys.argv[2:])
@@ -44,6 +53,7 @@ else:
 figures = {
     "code": code,
     "sent": sent[0] * 1000 if sent else None,
+    "told": told[0] * 1000 if told else None,
     "cpu": time.process_time() * 1000,
     "modules": len(sys.modules),
     "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
@@ -63,6 +73,8 @@ class Figures:
     """Milliseconds, until the process ended."""
     sent: float | None
     """Milliseconds, until it connected to the server; None if it did not."""
+    told: float | None
+    """Milliseconds, until it printed a line for the user; None if it did not."""
     modules: int
     megabytes: float
 
@@ -182,20 +194,27 @@ def rows_of_a_command(
     ]
 
 
-def measure(folder: Path, rounds: int) -> list[Ratio]:
+def skillbook_of(count: int) -> Skillbook:
+    book = Skillbook()
+    for number in range(count):
+        book.add_skill(f"section {number % 10}", f"In case {number}, name the capital before its country, once.")
+    return book
+
+
+def measure(folder: Path, rounds: int, large_count: int) -> list[Ratio]:
     """Measure everything.
 
     Raises:
         WrongResult: A command has not done what it should have.
     """
-    book = Skillbook()
-    for number in range(SKILLS):
-        book.add_skill(f"section {number % 10}", f"In case {number}, name the capital before its country, once.")
-    book.save_to_file(folder / "skills.json")
+    skillbook_of(SKILLS).save_to_file(folder / "skills.json")
     (folder / "traces.jsonl").write_text(json.dumps(TRACE) + "\n", encoding="utf-8")
-    of_book = ("--skillbook", "skills.json")
+    with Skillbook.open(folder / "large.db") as stored:
+        stored.import_skills(skillbook_of(large_count))
+    of_book, asking = ("--skillbook", "skills.json"), ("ask", "What is the capital of France?")
     with serving() as server:
-        asked = of_a_model(folder, server, ("ask", "What is the capital of France?", *of_book), rounds)
+        asked = of_a_model(folder, server, (*asking, *of_book), rounds)
+        large = run(folder, *asking, "--skillbook", "large.db", "--model", "openai/m", "--api-base", server.api_base)
         learned = of_a_model(folder, server, ("learn", "traces.jsonl", *of_book, "--dry-run", "--no-merge"), rounds)
     require(asked[0][0].printed == "Paris\n", f"ask printed {asked[0][0].printed!r}")
     bare, helped, shown = [], [], []
@@ -207,6 +226,14 @@ def measure(folder: Path, rounds: int) -> list[Ratio]:
     require(shown[0].printed.count("name the capital") == SKILLS, "skillbook show does not show every skill")
     return [
         *rows_of_a_model("`ace ask`", *asked),
+        Ratio(
+            f"`ace ask`, {large_count:,} skills in a store, until its first line",
+            large.told or float("inf"),
+            "its end",
+            large.cpu,
+            None,
+            300.0,
+        ),
         *rows_of_a_model("`ace learn`", *learned),
         *rows_of_a_command("`ace --help`", helped, bare, 60.0),
         *rows_of_a_command(f"`ace skillbook show`, {SKILLS} skills", shown, bare, 100.0),
@@ -220,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            rows = measure(Path(folder), 1 if options.quick else ROUNDS)
+            rows = measure(Path(folder), *((1, 1000) if options.quick else (ROUNDS, LARGE)))
         except WrongResult as wrong:
             print(f"wrong result: {wrong}", file=sys.stderr)
             return 1

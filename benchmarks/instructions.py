@@ -38,14 +38,14 @@ def of_engine(kinds: str, *, workers: int = 1, is_awaited: bool = False, hooks: 
     def run(count: int) -> None:
         from ace.pipeline import Pipeline
         from benchmarks.cases.hooks import _Silent
-        from benchmarks.contexts import SixFields, make_contexts
-        from benchmarks.steps import AsyncNoOp, BackgroundNoOp, LaneNoOp, NoOp, OneField
+        from benchmarks.contexts import SixFields
+        from benchmarks.steps import AsyncNoOp, BackgroundNoOp, LaneNoOp, NoOp, OneField, Step
 
-        steps = {"n": NoOp, "f": OneField, "a": AsyncNoOp, "b": BackgroundNoOp, "l": LaneNoOp}
+        steps: dict[str, type[Step]] = {"n": NoOp, "f": OneField, "a": AsyncNoOp, "b": BackgroundNoOp, "l": LaneNoOp}
         pipeline = Pipeline[SixFields](hooks=[_Silent(), _Silent()] if hooks else [])
         for kind in kinds:
             pipeline = pipeline.branch(NoOp(), NoOp()) if kind == "2" else pipeline.then(steps[kind]())
-        contexts = make_contexts(count)
+        contexts = [SixFields(0)] * count  # the same one, because making it would count
         if is_awaited:
             results = asyncio.run(pipeline.run_async(contexts, workers=workers))
         else:

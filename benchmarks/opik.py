@@ -1,7 +1,7 @@
 """Measures what sending samples to Opik costs a run, with servers that receive and servers that do not.
 
 It exits with 1 if a run learned less than without Opik, or if a working server did not get the trace of every sample;
-never because of time.
+never because of time. The servers are in this process, so its CPU time includes receiving.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 
 from ace_opik import OpikStep
 from benchmarks.options import add_quick, parser_of
-from benchmarks.paired_runs import CLOSED, compare, run
+from benchmarks.paired_runs import CLOSED, Took, compare, run
 from benchmarks.wrong_result import WrongResult, require
 from tests.opik.receiver import Receiver
 from tests.opik.with_opik import close_connections
 
 
-def with_server(samples: int, address: str = "", **answers: Any) -> tuple[float, float]:
-    """The seconds of a run that sends to a server, and of the end of sending."""
+def with_server(samples: int, address: str = "", **answers: Any) -> tuple[Took, float]:
+    """A run that sends to a server, and the seconds of the end of sending."""
     with Receiver(**answers) as receiver:
         os.environ.update(receiver.environ | ({"OPIK_URL_OVERRIDE": address} if address else {}))
-        seconds = run(samples, [OpikStep()])
+        took = run(samples, [OpikStep()])
         started = time.perf_counter()
         close_connections()
         end = time.perf_counter() - started
         expected = 0 if address or answers else samples
         require(len(receiver.traces) == expected, f"{len(receiver.traces)} of {expected} traces were received")
-    return seconds, end
+    return took, end
 
 
 def main() -> int:

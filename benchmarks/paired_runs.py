@@ -1,7 +1,8 @@
 """Compares runs that send what they do with runs that do not: in one process, in rounds of one run of each kind.
 
 Each run is compared with the run of its round that sends nothing, so neither imports nor a change of the load distort
-the ratio.
+the ratio. The CPU time is that of this process with all its threads, so it includes preparing and sending what is sent
+while the run lasts; unlike the wall time, it hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace.outputs import ReflectorOutput
 from ace.protocols.observers import ModelCalled, emit, is_observed
@@ -18,7 +19,7 @@ from ace.runners import TraceAnalyser
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
 from benchmarks.wrong_result import require
 
-__all__ = ["CLOSED", "call", "compare", "run"]
+__all__ = ["CLOSED", "Took", "call", "compare", "run"]
 
 CLOSED = "http://127.0.0.1:9"
 """Nothing listens on the port for discarded data."""
@@ -26,6 +27,13 @@ CLOSED = "http://127.0.0.1:9"
 
 def call() -> ModelCalled:
     return ModelCalled("r", "t", "openai/m", "Reflector", 9, 3, 0.1, 0.01, False)
+
+
+class Took(NamedTuple):
+    """What a run took, in seconds."""
+
+    wall: float
+    cpu: float
 
 
 class WaitingReflector:
@@ -38,8 +46,8 @@ class WaitingReflector:
         return ScriptedReflector().reflect(**arguments)
 
 
-def run(samples: int, steps: Sequence[Any] = ()) -> float:
-    """The seconds of a run with four workers.
+def run(samples: int, steps: Sequence[Any] = ()) -> Took:
+    """Run with four workers.
 
     Raises:
         WrongResult: A sample failed, or its skill is missing.
@@ -48,32 +56,39 @@ def run(samples: int, steps: Sequence[Any] = ()) -> float:
         reflector=WaitingReflector(), skill_manager=ScriptedSkillManager(), extra_steps=list(steps)
     )
     traces = [f"Repeat the code word kit{number:04d}code." for number in range(samples)]
-    started = time.perf_counter()
+    started = time.perf_counter(), time.process_time()
     results = runner.run(traces, workers=4)
-    seconds = time.perf_counter() - started
+    took = Took(time.perf_counter() - started[0], time.process_time() - started[1])
     failed = sum(result.error is not None for result in results)
     require(failed == 0 and len(runner.skillbook) == samples, f"{failed} of {samples} samples failed")
-    return seconds
+    return took
 
 
-def compare(samples: int, rounds: int, kinds: Mapping[str, Callable[[], tuple[float, float]]]) -> None:
-    """Print the ratio of each kind of run to the run of the same round that sends nothing.
+def compare(samples: int, rounds: int, kinds: Mapping[str, Callable[[], tuple[Took, float]]]) -> None:
+    """Print the ratios of each kind of run to the run of the same round that sends nothing.
 
     Args:
         samples: The samples of a run.
         rounds: The rounds, after one that only imports what is needed.
-        kinds: Measures a run and the end of sending, in seconds, by the name of the kind.
+        kinds: Measures a run, and the end of sending in seconds, by the name of the kind.
     """
     nothing = "nothing sent"
-    measures: dict[str, Callable[[], tuple[float, float]]] = {nothing: lambda: (run(samples), 0.0), **kinds}
+    measures: dict[str, Callable[[], tuple[Took, float]]] = {nothing: lambda: (run(samples), 0.0), **kinds}
     for measure in measures.values():
         measure()
     rows = [{kind: measure() for kind, measure in measures.items()} for _ in range(rounds)]
     for kind in measures:
-        ratios = [row[kind][0] / row[nothing][0] for row in rows]
-        seconds, end = median(row[kind][0] for row in rows), max(row[kind][1] for row in rows)
+        wall, cpu = (_ratio([(row[kind][0][which], row[nothing][0][which]) for row in rows]) for which in (0, 1))
+        added = median(row[kind][0].cpu - row[nothing][0].cpu for row in rows) / samples * 1000
+        end = max(row[kind][1] for row in rows)
         print(
-            f"{kind:14} run {seconds:6.2f} s, ratio {median(ratios):4.2f} ({min(ratios):4.2f} to {max(ratios):4.2f}), "
-            f"end at most {end:4.2f} s"
+            f"{kind:12} CPU {median(row[kind][0].cpu for row in rows):5.2f} s, ratio {cpu}, {added:+.2f} ms a sample; "
+            f"wall {median(row[kind][0].wall for row in rows):5.2f} s, ratio {wall}; end at most {end:4.2f} s"
         )
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> str:
+    """The median of the ratios, and their range."""
+    ratios = [measured / baseline for measured, baseline in pairs]
+    return f"{median(ratios):4.2f} ({min(ratios):4.2f} to {max(ratios):4.2f})"

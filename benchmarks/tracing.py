@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import time
 from statistics import median
@@ -34,7 +35,7 @@ from ace.protocols.observers import (
 )
 from ace_otel import instrument
 from benchmarks.options import add_quick, parser_of
-from benchmarks.paired_runs import CLOSED, call, compare, run
+from benchmarks.paired_runs import CLOSED, Took, call, compare, run
 from benchmarks.wrong_result import WrongResult, require
 from tests.otel.collector import Collector
 
@@ -103,23 +104,54 @@ def per_event(samples: int) -> dict[str, float]:
     return {**{kind: median(each) for kind, each in taken.items()}, "mean": sum(map(sum, every)) / len(events)}
 
 
-def with_collector(samples: int, address: str = "", **answers: Any) -> tuple[float, float]:
-    """The seconds of a run, and of the end of sending."""
+class CollectorApart:
+    """A collector in a process of its own, so that receiving does not count as CPU time of the run."""
+
+    def __init__(self, **answers: Any) -> None:
+        program = f"from benchmarks.tracing import collect; collect(**{answers!r})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.address = self._line()
+
+    def received(self) -> int:
+        """End it; return the number of samples whose span it has received."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        count = int(self._line())
+        self._process.wait()
+        return count
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def collect(**answers: Any) -> None:
+    """Receive until the standard input ends. Prints the address first, and last the number of samples."""
     with Collector(**answers) as collector:
-        os.environ[ENDPOINT] = address or collector.address
-        sending = instrument()
-        seconds = run(samples)
-        started = time.perf_counter()
-        sending.close()
-        end = time.perf_counter() - started
-        if not (address or answers or sending.is_disabled):
-            received = sum(span.name == "ace.sample" for span in collector.spans)
-            require(received == samples, f"{received} of {samples} samples were received")
-    return seconds, end
+        print(collector.address, flush=True)
+        sys.stdin.read()
+    print(sum(span.name == "ace.sample" for span in collector.spans), flush=True)
 
 
-def switched_off(samples: int) -> tuple[float, float]:
-    """The seconds of a run that `OTEL_SDK_DISABLED` forbids to send anything."""
+def with_collector(samples: int, address: str = "", **answers: Any) -> tuple[Took, float]:
+    """A run, and the seconds of the end of sending."""
+    collector = CollectorApart(**answers)
+    os.environ[ENDPOINT] = address or collector.address
+    sending = instrument()
+    took = run(samples)
+    started = time.perf_counter()
+    sending.close()
+    end = time.perf_counter() - started
+    received = collector.received()
+    if not (address or answers or sending.is_disabled):
+        require(received == samples, f"{received} of {samples} samples were received")
+    return took, end
+
+
+def switched_off(samples: int) -> tuple[Took, float]:
+    """A run that `OTEL_SDK_DISABLED` forbids to send anything."""
     os.environ["OTEL_SDK_DISABLED"] = "true"
     try:
         return with_collector(samples)

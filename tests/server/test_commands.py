@@ -1,4 +1,4 @@
-"""The commands beside `ace server run`: keys, books, keys of encryption, purge, status and migrations."""
+"""The commands beside `ace server run`: keys, books, encryption keys, purge, status and migrations."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """Runs `ace learn --watch` again and again, and kills it at a chosen place each time. Started as a program.
 
 The arguments are the folder of the project, the seed, the number of kills, and those of `ace learn`. Each run is a fork
-of this process, which has imported everything; it ends by itself when the log has nothing new. The last run is not
-killed. The places of the kills are printed, one JSON list in each line.
+of this process, which has run a watch before and so has imported everything; it ends by itself when the log has nothing
+new. The last run is not killed. The places of the kills are printed, one JSON list in each line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -114,25 +116,33 @@ def run(folder: Path, arguments: list[str], place: str | None, after: int) -> in
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.chdir(folder)
     output = os.open(folder.parent / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    end_when_idle()
     if place is not None:
         arm(place, after)
+    os._exit(watch(folder, arguments))
+
+
+def watch(folder: Path, arguments: list[str]) -> int:
+    """Run one watch in this process, and return its exit code."""
+    os.chdir(folder)
     sys.argv = ["ace", *arguments]
     try:
-        code = main()
+        return main()
     except SystemExit as error:
-        code = int(error.code or 0)
-    os._exit(code)
+        return int(error.code or 0)
 
 
 def program() -> int:
     folder, seed, kills, arguments = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
     chosen = random.Random(seed)
     done = 0
+    end_when_idle()
+    empty = folder.with_name("empty")  # what this loads, the forks need not load again
+    empty.mkdir()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        watch(empty, arguments)
     for number in range(kills):
         place = chosen.choice([*STEPS, *WRITES])
         after = chosen.randint(1, WRITES.get(place, 2))

@@ -1,10 +1,10 @@
-"""Replaces personal data by marks before a model sees a request, and puts it back into the answer.
+"""Replaces personal data by placeholders before a model sees a request, and puts it back into the answer.
 
-In `Write to jane@acme.com`, the address becomes `[EMAIL_1]`. The same value gets the same mark throughout a request, so
-that the model can still tell people apart, and different values get different marks. What the marks mean is only in the
-memory of the request, in an `Anonymised`: it is never stored, logged or shown.
+In `Write to jane@acme.com`, the address becomes `[EMAIL_1]`. The same value gets the same placeholder throughout a
+request, so that the model can still tell people apart, and different values get different placeholders. Only the
+memory of the request knows what they mean, in an `Anonymised`: that is never stored, logged or shown.
 
-Marks that a user has typed are left alone: a number that occurs in the texts, however it is written, is not used.
+Placeholders that a user has typed are not changed: a number that occurs in the texts, in any notation, is not used.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _SHORT_NAMES: Final = {
     "social_security_number": "SSN",
 }
 _LONGEST_NAME: Final = 40
-_MARK: Final = re.compile(
+_PLACEHOLDER: Final = re.compile(
     r"(?P<escape>\\)?\[[ ]?(?P<name>[A-Z0-9](?:[A-Z0-9]|\\?_){0,78}?)(?:\\?_|[ -])(?P<number>[0-9]{1,9})[ ]?"
     r"(?(escape)\\)\]",
     re.IGNORECASE,
 )
-"""A mark as models repeat it: in another case, with the backslashes of Markdown, or with a blank.
+"""A placeholder as models repeat it: in another case, with the backslashes of Markdown, or with a blank.
 
 A single backslash before it belongs to the text, as in `C:\\[NAME_1]`."""
 
@@ -60,7 +60,7 @@ class FoundSpan(Protocol):
 
     @property
     def kind(self) -> str:
-        """What was found, in a word such as `name`; it becomes the mark `[NAME_1]`."""
+        """What was found, in a word such as `name`; it becomes the placeholder `[NAME_1]`."""
 
 
 class Span(NamedTuple):
@@ -71,7 +71,7 @@ class Span(NamedTuple):
     end: int
     """The position after the last character."""
     kind: str
-    """What was found, in a word such as `name`; it becomes the mark `[NAME_1]`."""
+    """What was found, in a word such as `name`; it becomes the placeholder `[NAME_1]`."""
 
 
 @runtime_checkable
@@ -118,10 +118,10 @@ class BuiltInFinder:
 
 @dataclass(frozen=True, slots=True)
 class Anonymised:
-    """Texts in which personal data is replaced by marks. Neither `repr` nor `pickle` reveals what they mean."""
+    """Texts in which personal data is replaced by placeholders. Neither `repr` nor `pickle` reveals what they mean."""
 
     texts: tuple[str, ...]
-    """The texts with marks, in the order in which they were given."""
+    """The texts with placeholders, in the order in which they were given."""
     _values: Mapping[tuple[str, int], str] = field(repr=False)
 
     @property
@@ -130,7 +130,7 @@ class Anonymised:
         return len(self._values)
 
     def restore(self, text: str) -> str:
-        """Return a text with the marks replaced by what they mean; unknown marks are left alone.
+        """Return a text with the placeholders replaced by what they mean; unknown placeholders are left alone.
 
         Args:
             text: What a model answered.
@@ -144,17 +144,17 @@ class Anonymised:
         """
         if not self._values:
             return text
-        return _MARK.sub(lambda found: self._values.get(_meaning(found), found[0]), text)
+        return _PLACEHOLDER.sub(lambda found: self._values.get(_meaning(found), found[0]), text)
 
     def __reduce__(self) -> str:
-        raise TypeError("what the marks mean stays in memory: an Anonymised cannot be pickled or copied")
+        raise TypeError("what the placeholders mean stays in memory: an Anonymised cannot be pickled or copied")
 
 
 def anonymise(texts: Sequence[str], finder: Finder) -> Anonymised:
-    """Return the texts of a request with personal data replaced by marks.
+    """Return the texts of a request with personal data replaced by placeholders.
 
     Args:
-        texts: All texts of the request that a model will see, so that the same value gets the same mark in each.
+        texts: All texts of the request that a model will see, so that the same value gets the same placeholder in each.
         finder: What finds the personal data.
 
     Raises:
@@ -168,17 +168,17 @@ def anonymise(texts: Sequence[str], finder: Finder) -> Anonymised:
         ('[NAME_1] and [NAME_2]', 'Did [NAME_1] call?')
     """
     found = [_spans(finder, text) for text in texts]
-    marks = _Marks(texts)
+    placeholders = _Placeholders(texts)
     return Anonymised(
-        tuple(_marked(text, spans, marks) for text, spans in zip(texts, found, strict=True)),
-        {key: value for value, key in marks.keys.items()},
+        tuple(_with_placeholders(text, spans, placeholders) for text, spans in zip(texts, found, strict=True)),
+        {key: value for value, key in placeholders.keys.items()},
     )
 
 
 def anonymise_value(value: object, finder: Finder) -> object:
-    """Return a value, such as a recorded trace, with personal data in all of its texts replaced by marks.
+    """Return a value, such as a recorded trace, with personal data in all of its texts replaced by placeholders.
 
-    The same value gets the same mark in all texts. The keys of objects are not changed.
+    The same value gets the same placeholder in all texts. The keys of objects are not changed.
 
     Args:
         value: Texts, numbers, lists and dicts with texts as keys.
@@ -248,17 +248,17 @@ def load_finder(reference: str | None) -> Finder:
     return created
 
 
-class _Marks:
-    """The marks of a request: each value gets the next number of its name that no text contains."""
+class _Placeholders:
+    """The placeholders of a request: each value gets the next number of its name that no text contains."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.keys: dict[str, tuple[str, int]] = {}
-        self._taken = {_meaning(found) for text in texts for found in _MARK.finditer(text)}
+        self._taken = {_meaning(found) for text in texts for found in _PLACEHOLDER.finditer(text)}
         self._last: dict[str, int] = {}
 
-    def mark(self, value: str, kind: str) -> str:
+    def placeholder(self, value: str, kind: str) -> str:
         if value not in self.keys:
-            name = _mark_name(kind)
+            name = _placeholder_name(kind)
             number = self._last.get(name, 0) + 1
             while (name, number) in self._taken:
                 number += 1
@@ -268,10 +268,10 @@ class _Marks:
         return f"[{name}_{number}]"
 
 
-def _marked(text: str, spans: Sequence[FoundSpan], marks: _Marks) -> str:
+def _with_placeholders(text: str, spans: Sequence[FoundSpan], placeholders: _Placeholders) -> str:
     parts, end = [], 0
     for span in spans:
-        parts += [text[end : span.start], marks.mark(text[span.start : span.end], span.kind)]
+        parts += [text[end : span.start], placeholders.placeholder(text[span.start : span.end], span.kind)]
         end = span.end
     return "".join([*parts, text[end:]])
 
@@ -287,7 +287,7 @@ def _spans(finder: Finder, text: str) -> list[Span]:
     for start, end, kind in given:
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
             raise AnonymiserError(f"the anonymiser {name} returned a span outside of the text, or an empty one")
-        if not (isinstance(kind, str) and _mark_name(kind)):
+        if not (isinstance(kind, str) and _placeholder_name(kind)):
             raise AnonymiserError(f"the anonymiser {name} returned a span whose kind is not a word of letters")
         spans.append(Span(start, end, kind))
     joined: list[Span] = []
@@ -299,11 +299,11 @@ def _spans(finder: Finder, text: str) -> list[Span]:
     return joined
 
 
-def _mark_name(kind: str) -> str:
-    """Return the name of the marks of a kind: capitals, digits and single underscores."""
+def _placeholder_name(kind: str) -> str:
+    """Return the name of the placeholders of a kind: capitals, digits and single underscores."""
     return _SHORT_NAMES.get(kind) or re.sub(r"[^A-Z0-9]+", "_", kind.upper())[:_LONGEST_NAME].strip("_")
 
 
 def _meaning(found: re.Match[str]) -> tuple[str, int]:
-    """Return the name and the number of a mark, however it is written."""
+    """Return the name and the number of a placeholder, however it is written."""
     return found["name"].replace("\\", "").upper(), int(found["number"])

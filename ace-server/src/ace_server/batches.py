@@ -52,7 +52,7 @@ class BookRules:
     validation: str | None
     """The file of its validation samples."""
     batch_size: int
-    """How many new feedbacks make a batch."""
+    """The number of new feedback items that start a batch."""
     batch_age: float
     """How old the oldest new feedback is when it makes a batch, in seconds."""
     review_share: float
@@ -108,7 +108,7 @@ def retry_batch(connection: sa.Connection, batch: str) -> int:
         batch: The id of the batch.
 
     Returns:
-        The number of feedbacks that are tried again.
+        The number of feedback items that are tried again.
 
     Raises:
         BatchNotFailedError: There is no such batch, or it has not failed.

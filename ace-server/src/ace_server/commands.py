@@ -24,7 +24,7 @@ __all__ = ["app"]
 app = App(name="server", help="Serve answers with learned skills, and learn from the feedback on them.")
 keys_app = App(name="keys", help="Add, list and revoke API keys.")
 books_app = App(name="books", help="Add and list books.")
-seal_app = App(name="seal", help="Make and replace the keys of encryption.")
+seal_app = App(name="seal", help="Create and replace encryption keys.")
 app.command(keys_app)
 app.command(books_app)
 app.command(seal_app)
@@ -38,7 +38,7 @@ _DEFAULT_MODEL = ModelOptions()
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServiceOptions:
-    """Which service a command is about."""
+    """The options that select a service."""
 
     data: Path | None = None
     """The data folder. [env: ACE_SERVER_DATA] [default: ace-server]"""
@@ -75,7 +75,7 @@ def run(
 ) -> int:
     """Serve the API and the page, and learn from feedback, until Ctrl-C or SIGTERM.
 
-    In an empty folder, it creates the data folder with a database, a book, an admin key and a key of encryption. The
+    In an empty folder, it creates the data folder with a database, a book, an admin key and an encryption key. The
     address of the page contains a token that works once.
 
     For example:
@@ -155,7 +155,7 @@ def worker(
 
     Args:
         where: Options of the service.
-        concurrency: How many batches are learned from at once. [env: ACE_SERVER_CONCURRENCY] [default: 1]
+        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 1]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
         context: The settings of the user.
@@ -169,7 +169,7 @@ def worker(
 
 @app.command
 def migrate(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
-    """Create the tables, or bring them to this version. On Postgres, other commands then need no rights to do so.
+    """Create the tables, or upgrade them to this version. Other commands then need no rights to create tables.
 
     For example:
 
@@ -231,7 +231,7 @@ def purge(
     dry_run: Flag = False,
     where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Delete now what is older than the settings say; the service does it every night.
+    """Delete texts that are older than the retention settings allow. The service does this every night.
 
     For example:
 
@@ -240,7 +240,7 @@ def purge(
 
     Args:
         older_than: Delete everything older than this, in days.
-        dry_run: Only say how much would be deleted.
+        dry_run: Only report how much would be deleted.
         where: Options of the service.
     """
     if older_than is not None and older_than < 0:
@@ -271,7 +271,7 @@ def add_key(
     expires: float | None = None,
     where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Add a key, and print it. It cannot be shown again.
+    """Create a key and print it. It cannot be displayed again.
 
     For example:
 
@@ -279,11 +279,11 @@ def add_key(
         ace server keys add ann --scope read,review --expires 30
 
     Args:
-        name: Whose it is.
-        scope: What it may be used for: infer, feedback, read, review, admin (includes all), with commas between them.
+        name: The name of its owner.
+        scope: Its scopes: infer, feedback, read, review, admin (includes all), with commas between them.
         book: The only book that it is for.
-        rate: How many requests it may make, such as 60/minute; counted in each process.
-        budget: What its answers may cost in USD per day (UTC), such as 5/day.
+        rate: The maximum number of requests, such as 60/minute; counted in each process.
+        budget: The maximum cost of its answers per day (UTC), in USD, such as 5/day.
         expires: The number of days after which it expires.
         where: Options of the service.
     """
@@ -369,7 +369,7 @@ def list_keys(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = F
 
 @keys_app.command(name="revoke")
 def revoke_key(key: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
-    """Revoke a key. Running processes reject it within seconds.
+    """Revoke a key. Running processes reject it within a few seconds.
 
     For example:
 
@@ -404,7 +404,7 @@ def add_book(
     no_anonymise: Flag = False,
     where: ServiceOptions = _DEFAULT_SERVICE,
 ) -> int:
-    """Add a book, and publish the skills that it begins with. Running processes find it at their next sync.
+    """Create a book and publish its initial skills. Running processes serve it after their next sync.
 
     For example:
 
@@ -414,7 +414,7 @@ def add_book(
     Args:
         name: Its name: letters, digits, and . _ - after the first character.
         from_skillbook: A skillbook whose skills are copied into it.
-        location: Where the book is, a .db file or `postgresql://...?book=NAME`; by default in the data folder or in
+        location: The location of the book: a .db file or `postgresql://...?book=NAME`; by default in the data folder or
             the database.
         anonymiser: The class that finds the personal data that the model must not see, as `package.module:Class`; by
             default the built-in one.
@@ -465,7 +465,7 @@ def list_books(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = 
 
 @seal_app.command(name="new")
 def new_seal() -> int:
-    """Print a new key of encryption, for the variable ACE_SERVER_KEYS.
+    """Print a new encryption key for the variable ACE_SERVER_KEYS.
 
     For example:
 
@@ -479,7 +479,7 @@ def new_seal() -> int:
 
 @seal_app.command(name="rotate")
 def rotate_seal(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
-    """Seal all texts of users again with a new key. The service may run meanwhile.
+    """Encrypt all user texts again with a new key. The service may keep running.
 
     Keys in the data folder are replaced. If they are in ACE_SERVER_KEYS, put the new key before the others there and
     restart all processes first.
@@ -528,7 +528,7 @@ def _service(
 
 @contextmanager
 def _database(settings: ServerSettings, *, create: bool = False) -> Iterator[Database]:
-    """Open the database. Where it cannot be used, say why, and end the command with 1."""
+    """Open the database. If it cannot be used, report why and exit with code 1."""
     from ace_server.opening import opened_database
 
     with _saying_why(), closing(opened_database(settings, create=create)) as database:
@@ -537,7 +537,7 @@ def _database(settings: ServerSettings, *, create: bool = False) -> Iterator[Dat
 
 @contextmanager
 def _saying_why() -> Iterator[None]:
-    """Where the database cannot be used, say why, and end the command with 1."""
+    """If the database cannot be used, report why and exit with code 1."""
     from ace_server.database import DatabaseUnavailableError, DatabaseVersionError
 
     try:

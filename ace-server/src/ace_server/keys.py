@@ -19,9 +19,9 @@ from ace_server.database import Database, DatabaseUnavailableError, new_id, now
 
 __all__ = [
     "SCOPES",
-    "Grant",
     "Key",
     "KeyRing",
+    "Rights",
     "Scope",
     "add_key",
     "add_login_token",
@@ -42,13 +42,13 @@ _TOKEN_SECONDS: Final = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """What a key, or a login with it, may be used for."""
+class Rights:
+    """What a key or a visitor of the page may do."""
 
     scopes: frozenset[str]
-    """What it may be used for."""
+    """The scopes."""
     book: str | None
-    """The only book that it is for; None for all."""
+    """The only book that it may do it with; None for all."""
 
     def allows(self, scope: Scope) -> bool:
         """Return whether it has a scope. The scope `admin` includes the others.
@@ -68,7 +68,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key(Grant):
+class Key(Rights):
     """A key, without its secret."""
 
     id: str

@@ -30,7 +30,7 @@ _NOT_IN_PROJECTS: Final = {
     "proxy_user_scopes": "the users of the page would get rights",
 }
 """What a cloned project could use to get the texts of users, or to make itself one of them."""
-_SECRETS: Final = {"keys": "keys of encryption", "proxy_secret": "secrets"}
+_SECRETS: Final = {"keys": "encryption keys", "proxy_secret": "secrets"}
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST: Final = 1e9
 
@@ -94,7 +94,7 @@ class ServerSettings:
     publish: Publish | None = None
     """Who publishes what a book has learned; None is the gate if it has validation samples, else a person."""
     batch_size: int = field(default=20, metadata=_least(1))
-    """How many new feedbacks make a batch."""
+    """The number of new feedback items that start a batch."""
     batch_age: float = field(default=3600.0, metadata=_least(0))
     """How old the oldest new feedback is when it makes a batch."""
     schedule_seconds: float = field(default=10.0, metadata=_least(0.05))

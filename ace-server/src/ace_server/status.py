@@ -56,7 +56,7 @@ class Status:
     batches: Mapping[str, int]
     """The number of batches by state."""
     feedback: Mapping[str, int]
-    """The number of feedbacks by state."""
+    """The number of feedback items in each state."""
     open_reviews: int
     """How much a person has to decide."""
     audit_rows: int

@@ -60,6 +60,21 @@ def test_it_names_model_place_and_amount(
     assert place not in here(*arguments, *model, "--json").err
 
 
+@pytest.mark.parametrize("command", [["ask", "What?"], ["learn", "logs"]])
+def test_a_large_skillbook_is_announced_before_it_is_opened(
+    here: Run, logs: Path, tmp_path: Path, model: list[str], place: str, command: list[str]
+) -> None:
+    book = tmp_path / "skills.json"
+    Skillbook().save_to_file(book)
+    with book.open("a", encoding="utf-8") as file:
+        file.write(" " * 17_000_000)
+    done = here(*command, *model, "--skillbook", "skills.json")
+    opening, *doing = done.err.splitlines()
+    assert opening == "ace: opening skills.json (17 MB)"
+    assert any(line.endswith(place) for line in doing)
+    assert "opening" not in here(*command, *model, "--skillbook", "skills.json", "--json").err
+
+
 @pytest.mark.parametrize(
     "command", [["ask", "What?"], ["learn", "logs"], ["train", "samples.json"], ["eval", "samples.json"]]
 )

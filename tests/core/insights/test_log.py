@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -71,6 +74,28 @@ def test_insights_of_other_writers_are_seen(log: InsightLog) -> None:
     assert log.insights() == []
     log.record([insight("bd-3", "Run tsc first.")])
     assert [each.task_id for each in log.insights()] == ["bd-3"]
+
+
+def test_several_writers_at_a_time_know_all_insights(log: InsightLog) -> None:
+    logs = [InsightLog(log.path) for _ in range(4)]
+    start = Barrier(4)
+
+    def write(number: int) -> None:
+        start.wait()
+        for task in range(150):
+            logs[number].record([insight(f"bd-{number}-{task}", "Run tsc first.")], is_durable=False)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(write, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    expected = {f"bd-{number}-{task}" for number in range(4) for task in range(150)}
+    for each in (*logs, log):
+        found = [insight.task_id for insight in each.insights()]
+        assert (len(found), set(found), each.problems) == (600, expected, [])
 
 
 @pytest.mark.parametrize(

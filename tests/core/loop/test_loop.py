@@ -15,7 +15,7 @@ from ace.managed_block import read_managed_block
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.attempts import append, attempt, attempts_script
-from tests.support.command_line import Run
+from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -209,42 +209,52 @@ def test_the_cases_of_the_skillbook_are_the_default_gate(here: Run, tmp_path: Pa
     assert texts(tmp_path) == ["High water is at 14h30.", "Remember LESSON one."]
 
 
-def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, tmp_path: Path) -> None:
-    """One good and one harmful lesson: the good one stays, and the history shows both."""
+GOOD, BAD = "Remember LESSON good.", "Remember LESSON bad."
+
+
+def learn_good_and_bad(here: Run, folder: Path, *arguments: str) -> Done:
+    """Learn one good and one harmful lesson, and validate after each."""
 
     def script(request: ScriptedRequest) -> Any:
         if request.role == "agent":
-            right = "Remember LESSON good." in request.text and "Remember LESSON bad." not in request.text
-            return {"reasoning": "", "final_answer": "42" if right else "0"}
+            return {"reasoning": "", "final_answer": "42" if GOOD in request.text and BAD not in request.text else "0"}
         return attempts_script(request)
 
-    held_out = tmp_path / "held.jsonl"
+    held_out = folder / "held.jsonl"
     held_out.write_text(json.dumps({"question": "The answer?", "ground_truth": "42"}) + "\n", encoding="utf-8")
-    append(
-        tmp_path,
-        attempt("bd-1", "LESSON good BECAUSE src/a.ts"),
-        attempt("bd-2", "LESSON bad BECAUSE src/a.ts"),
-    )
+    append(folder, attempt("bd-1", "LESSON good BECAUSE src/a.ts"), attempt("bd-2", "LESSON bad BECAUSE src/a.ts"))
     with ScriptedServer(script) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         done = here(
             *("learn", "--mode", "online", "--validate", held_out, "--validation-interval", "1", "--no-prove"),
-            *("--no-merge", "--block", "AGENTS.md", *model),
+            *("--no-merge", "--block", "AGENTS.md", *arguments, *model),
         )
     assert done.code == 0, done.err
     assert "validation after 1 trace: 100.0%" in done.err
-    assert "validation after 2 traces: 0.0%, rolled back by the gate (it was 100.0%)" in done.err
-    assert texts(tmp_path) == ["Remember LESSON good."]
-    with Skillbook.open(tmp_path / "skills.db") as book:
-        added = [event.skill.content for entry in book.history() for event in entry.events if hasattr(event, "skill")]
-        assert added == ["Remember LESSON good.", "Remember LESSON bad."]
-        assert [entry.author for entry in book.history()][-1].startswith("gate: validation fell from 1.0000 to 0.0000")
-    assert "LESSON bad" not in (tmp_path / "AGENTS.md").read_text(encoding="utf-8")
-    assert [(each.status, each.reason) for each in InsightLog(tmp_path / "logs" / "insights.jsonl").insights()] == [
+    assert texts(folder) == [GOOD]
+    assert BAD not in (folder / "AGENTS.md").read_text(encoding="utf-8")
+    insights = InsightLog(folder / "logs" / "insights.jsonl").insights()
+    assert [(each.status, each.reason) for each in insights] == [
         ("accepted", ""),
         ("refused", "its skill was rolled back"),
     ]
-    assert done.out.count("gate     accepted: net score") == 2  # the default gate is asked too
+    assert done.out.count("gate     accepted: net score") == 2
+    return done
+
+
+def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, tmp_path: Path) -> None:
+    """The good lesson stays, and the history shows both. The default gate is asked too."""
+    done = learn_good_and_bad(here, tmp_path)
+    assert "validation after 2 traces: 0.0%, rolled back by the gate (it was 100.0%)" in done.err
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        added = [event.skill.content for entry in book.history() for event in entry.events if hasattr(event, "skill")]
+        assert added == [GOOD, BAD]
+        assert [entry.author for entry in book.history()][-1].startswith("gate: validation fell from 1.0000 to 0.0000")
+
+
+def test_without_the_score_gate_the_best_state_is_restored_at_the_end(here: Run, tmp_path: Path) -> None:
+    done = learn_good_and_bad(here, tmp_path, "--gate", "counters")
+    assert "validation after 2 traces: 0.0%" in done.err and "rolled back by the gate" not in done.err
 
 
 def test_of_a_log_of_thousands_of_lines_the_bad_ones_are_listed(here: Run, tmp_path: Path, model: list[str]) -> None:

@@ -50,6 +50,22 @@ def test_there_is_no_queue_outside_a_lane() -> None:
 
 
 @pytest.mark.parametrize("writer", [Do, DoAsync])
+def test_there_is_no_queue_after_a_lane_in_the_background(writer: AnyDo) -> None:
+    seen: list[bool] = []
+
+    def note(_: object) -> None:
+        seen.append(lane_queue() is not None)
+
+    first = variant(writer, boundary=True, lane="skillbook")
+    lanes = (None, "log", "index")
+    pipeline = Pipeline([first(note), *(variant(writer, lane=lane)(note) for lane in lanes)])
+    pipeline.run(pages(1), on_sample_end=note)
+    pipeline.wait_for_background()
+    assert seen == [True, False, True, True, False]
+    assert lane_queue() is None
+
+
+@pytest.mark.parametrize("writer", [Do, DoAsync])
 def test_those_that_wait_are_offered_in_input_order_until_they_enter(writer: AnyDo) -> None:
     reflected: list[int] = []
     offered: list[list[int]] = []

@@ -12,7 +12,7 @@ from ace.protocols import TraceConversionError
 from ace.roles import read_trace
 from ace.runners.samples import trace_identity
 from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, execution_to_trace
-from tests.support.command_line import ace
+from tests.support.command_line import Run
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
@@ -110,7 +110,7 @@ def test_traces_are_named_by_task_and_stay_known_when_their_lines_move(tmp_path:
     assert after == [before[2], before[0]]
 
 
-def test_ace_learn_learns_from_each_line_once(tmp_path: Path) -> None:
+def test_ace_learn_learns_from_each_line_once(tmp_path: Path, here: Run) -> None:
     log = TraceLog(tmp_path / "logs" / "execution_traces.jsonl")
     for number in range(3):
         log.append(trace("bd-1", f"t{number}", FAILED))
@@ -118,12 +118,11 @@ def test_ace_learn_learns_from_each_line_once(tmp_path: Path) -> None:
         file.write(f"{json.dumps({'bead_id': 'Test ACE hooks', 'outcome': 'success'})}\n")
     text = log.path.read_text(encoding="utf-8").splitlines(keepends=True)
     with ScriptedServer(learning_script()) as server:
-        environ = {"OPENAI_API_KEY": "sk-scripted-0123456789", "OPENAI_BASE_URL": server.api_base}
-        command = ("learn", log.path, "--model", "openai/scripted", "--json")
-        first = ace(*command, folder=tmp_path, environ=environ)
+        command = ("learn", log.path, "--model", "openai/scripted", "--api-base", server.api_base, "--json")
+        first = here(*command)
         log.path.write_text("".join(text[1:]), encoding="utf-8")
         asked = len(server.by_role("reflector"))
-        second = ace(*command, folder=tmp_path, environ=environ)
+        second = here(*command)
         assert len(server.by_role("reflector")) == asked == 3
     [failure] = first.data["failures"]
     assert failure["reason"].startswith("'Test ACE hooks' is not a task id")

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-__all__ = ["check_every_look", "check_focus_order", "check_nothing_executed", "follow"]
+__all__ = ["check_every_look", "check_focus_order", "check_nothing_executed", "check_screenshot", "follow"]
 
+SCREENSHOTS = Path(__file__).resolve().parents[3] / "docs" / "_static" / "pages"
 WIDTHS = (360, 1280)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -159,3 +160,14 @@ def check_nothing_executed(page: Page) -> None:
     """No markup of a text became an element of the page, and no script of it ran."""
     assert page.evaluate("() => window.executed === undefined"), page.url
     assert page.evaluate(_FOREIGN_ELEMENTS) == [], page.url
+
+
+def check_screenshot(page: Page, name: str) -> None:
+    """The documentation has a screenshot of the page in its size; with ACE_UPDATE_SCREENSHOTS=1, take it again."""
+    width = page.evaluate("innerWidth")
+    image = page.screenshot(clip={"x": 0, "y": 0, "width": width, "height": 800})
+    if os.environ.get("ACE_UPDATE_SCREENSHOTS"):
+        SCREENSHOTS.mkdir(exist_ok=True)
+        (SCREENSHOTS / name).write_bytes(image)
+    committed = (SCREENSHOTS / name).read_bytes()
+    assert committed[16:24] == image[16:24], f"{name} has another size; run this test with ACE_UPDATE_SCREENSHOTS=1"

@@ -18,7 +18,7 @@ import ace_server.pages
 from ace_server import audit, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
-from tests.server.pages.checks import check_every_look, check_nothing_executed, follow
+from tests.server.pages.checks import check_every_look, check_nothing_executed, check_screenshot, follow
 from tests.server.pages.conftest import NewPage
 from tests.server.pages.payloads import GROUPS
 from tests.server.pages.service_world import World, running_world
@@ -457,6 +457,27 @@ def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) ->
         ],
         name="service",
     )  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_the_screenshots_of_the_guide_show_the_service(world: World, new_page: NewPage) -> None:
+    """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
+    at = 1_772_442_000.0
+    release = world.release(30, score=0.8)
+    batch = world.add(
+        tables.batch, id="bat_019cb01d4e01", at=at - 60, book="default", state="learned", samples=4, learned=4,
+        model_calls=11, tokens=18_240, cost=0.0312, steps=STEPS, accepted=3, refused=1, release=release,
+        started_at=at, ended_at=at + 41, attempts=1, worker="worker-1",
+    )  # fmt: skip
+    world.ask_for_review(
+        "Who pays a bill over 700 euros?", "Bills over 700 euros are paid by Anna.",
+        correction="Bills over 700 euros are paid by Okafor.", comment="Anna left in March.",
+    )  # fmt: skip
+    page = new_page(1100)
+    log_in(page, world)
+    for name, path in (("run.png", f"/runs/{batch}"), ("review.png", "/review")):
+        page.goto(world.url + path)
+        check_screenshot(page, name)
 
 
 def test_markup_of_users_is_displayed_and_never_executed(world: World, new_page: NewPage) -> None:

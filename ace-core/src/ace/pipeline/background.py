@@ -30,7 +30,7 @@ from .context import SampleResult, StepContext, record_failure
 from .errors import log_problem
 from .in_flight import InFlight
 from .interrupts import uninterrupted
-from .lane import Lane, LaneSteps, Sequencer
+from .lane import Lane, LaneSteps, Sequencer, Turns
 from .limiter import AnyWork, LoopWork, limiter_for
 from .segment import Position, Segment
 from .step import PlannedStep
@@ -168,12 +168,20 @@ class Job(Generic[C]):
         else:
             stages[self.stage_index].submit(self)
 
-    def perform(self, run: Callable[[C, Position], C]) -> None:
-        """Run a stage's plain work on this thread, then continue with the next stage."""
+    def perform(self, run: Callable[..., C], turns: Turns | None = None) -> None:
+        """Run a stage's plain work on this thread, then continue with the next stage.
+
+        Args:
+            run: The work: takes the context and the position, and in a lane `turns` and the number of the sample first.
+            turns: The turns of the lane. (To bind them with `partial` would double the cost of this method.)
+        """
         position = Position()
         self.background.active.add(self)
         try:
-            ctx = self.context.run(run, self.ctx, position)
+            if turns is None:
+                ctx = self.context.run(run, self.ctx, position)
+            else:
+                ctx = self.context.run(run, turns, self.index, self.ctx, position)
         except BaseException as error:  # SystemExit too is only this sample's error: the thread serves other samples
             self._fail(error, position)
         else:
@@ -249,7 +257,13 @@ class Background(Generic[C]):
             with self._lock:
                 if not self._has_room(job):
                     return False
-                self._admit(job)
+                if self._inside == 0:
+                    watch(self)
+                self._inside += 1
+                job.in_flight.inside_background += 1
+                job.order.release(job.index)
+                if self._changes.waiters:
+                    self._changes.tell()
             job.proceed()
             return True
 
@@ -268,14 +282,6 @@ class Background(Generic[C]):
             return True
         return self._inside < self._limit and job.order.is_first(job.index)
 
-    def _admit(self, job: Job[C]) -> None:
-        if self._inside == 0:
-            watch(self)
-        self._inside += 1
-        job.in_flight.inside_background += 1
-        job.order.release(job.index)
-        self._changes.tell()
-
     def leave(self, in_flight: InFlight[C], *, failed: bool) -> None:
         """Count a sample that has passed all stages, or failed in one."""
         with self._lock:
@@ -283,7 +289,8 @@ class Background(Generic[C]):
             in_flight.inside_background -= 1
             self._completed += 1
             self._failed += failed
-            self._changes.tell()
+            if self._changes.waiters:
+                self._changes.tell()
 
     def wait(self, timeout: float | None = None) -> None:
         """Block until nothing is inside.
@@ -370,11 +377,12 @@ class LaneStage(Generic[C]):
         lane: The lane, shared with every pipeline that names it with the same key.
         steps: The steps of the section.
         number: The position of this lane section among those of its pipeline, from 0.
+        is_last: Whether no stage follows.
     """
 
-    def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
+    def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int, *, is_last: bool) -> None:
         self._lane = lane  # keeps it alive, so that `lane_for` finds it
-        self._steps = LaneSteps(steps)
+        self._steps = LaneSteps(steps, is_end=is_last)
         self._number = number
 
     def submit(self, job: Job[C]) -> None:
@@ -385,5 +393,5 @@ class LaneStage(Generic[C]):
             run_async = partial(self._steps.run_async, turns, job.index)
             work = LoopWork(partial(job.perform_async, run_async), job.context, job.refuse)
         else:
-            work = partial(job.perform, partial(self._steps.run, turns, job.index))
+            work = partial(job.perform, self._steps.run, turns)
         turns.arrive(job.index, work, job.ctx, job.context)

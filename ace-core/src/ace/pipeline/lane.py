@@ -55,11 +55,8 @@ class Lane:
     def __init__(self, name: str, key: object | None) -> None:
         self.name = name
         self.key = key
-        self._limiter = Limiter(limit=1)
-
-    def submit(self, work: AnyWork) -> None:
-        """Do `work` after everything that was submitted before. It must not raise."""
-        self._limiter.submit(work)
+        self.submit: Callable[[AnyWork], None] = Limiter(limit=1).submit
+        """Does work after everything that was submitted before. It must not raise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,9 +126,12 @@ class Turns:
         self._lock = threading.RLock()
         self._next = 0
         self._arrived: dict[int, AnyWork | None] = {}
-        # Read without a lock, so a step may ask who waits with a lock of its own held. A sample is added before the
-        # watchers are read, so one who begins to watch and then asks who waits misses none.
-        self._waiting: dict[int, tuple[StepContext, contextvars.Context]] = {}
+        self.offered: dict[int, tuple[StepContext, contextvars.Context]] = {}
+        """The samples that wait, each with its context variables; those that have entered, or never will, are removed.
+
+        Read without a lock, so a step may ask who waits with a lock of its own held. A sample is added before the
+        watchers are read, so one who begins to watch and then asks who waits misses none.
+        """
         self._watchers: tuple[Callable[[], None], ...] = ()
         self._watchers_lock = threading.Lock()
 
@@ -142,11 +142,11 @@ class Turns:
 
         Args:
             index: The number of the sample.
-            work: Its work, which has to call `entered` first.
+            work: Its work, which has to remove it from `offered` first.
             ctx: Its context, which the steps in the lane are offered until then.
             variables: Its context variables.
         """
-        self._waiting[index] = ctx, variables
+        self.offered[index] = ctx, variables
         with self._lock:
             if index > self._next:
                 self._arrived[index] = work
@@ -159,13 +159,9 @@ class Turns:
         for arrived in self._watchers:
             arrived()
 
-    def entered(self, index: int) -> None:
-        """Note that a sample does not wait any more: it has entered the lane, or never will."""
-        self._waiting.pop(index, None)
-
     def waiting(self, most: int) -> list[WaitingSample]:
         """Return the samples that wait now; see `LaneQueue`."""
-        first = nsmallest(most, list(self._waiting.items()), key=itemgetter(0))
+        first = nsmallest(most, list(self.offered.items()), key=itemgetter(0))
         return [WaitingSample(ctx, variables.copy()) for _, (ctx, variables) in first]
 
     @contextmanager
@@ -183,7 +179,7 @@ class Turns:
 
     def skip(self, index: int) -> None:
         """Let the samples behind `index` pass. It has no effect if `index` has already arrived."""
-        self.entered(index)
+        self.offered.pop(index, None)
         with self._lock:
             if index >= self._next:
                 self._arrived.setdefault(index, None)
@@ -265,13 +261,16 @@ class LaneSteps(Generic[C]):
 
     Args:
         steps: The steps, in order.
+        is_end: Whether nothing else will run with the context variables of the sample. Then `lane_queue` need not be
+            reset, which every sample would pay for.
 
     Attributes:
         is_async: Whether all are asynchronous, so that the section can be awaited.
     """
 
-    def __init__(self, steps: Sequence[PlannedStep[C]]) -> None:
+    def __init__(self, steps: Sequence[PlannedStep[C]], *, is_end: bool = False) -> None:
         self.is_async = all(step.is_async for step in steps)
+        self._is_end = is_end
         self._segments = fuse(steps)
 
     def run(
@@ -284,7 +283,7 @@ class LaneSteps(Generic[C]):
         hooks: Sequence[PipelineHook] = (),
     ) -> C:
         """Run the steps on this thread, which waits while the engine's loop runs asynchronous ones."""
-        turns.entered(index)
+        turns.offered.pop(index, None)
         outer = _queue.set(turns)
         try:
             for segment in self._segments:
@@ -295,7 +294,8 @@ class LaneSteps(Generic[C]):
                 else:
                     ctx = segment.run(ctx, position, token, hooks)
         finally:
-            _queue.reset(outer)
+            if not self._is_end:
+                _queue.reset(outer)
         return ctx
 
     async def run_async(
@@ -308,13 +308,14 @@ class LaneSteps(Generic[C]):
         hooks: Sequence[PipelineHook] = (),
     ) -> C:
         """Await the steps, which must all be asynchronous."""
-        turns.entered(index)
+        turns.offered.pop(index, None)
         outer = _queue.set(turns)
         try:
             for segment in self._segments:
                 ctx = await segment.run_async(ctx, position, token, hooks)
         finally:
-            _queue.reset(outer)
+            if not self._is_end:
+                _queue.reset(outer)
         return ctx
 
 

@@ -177,14 +177,15 @@ class Plan(Generic[C]):
 
     def _stages(self) -> tuple[Stage[C], ...]:
         stages: list[Stage[C]] = []
-        for section in cut_into_sections(self.steps[self.boundary :]):
+        sections = cut_into_sections(self.steps[self.boundary :])
+        for place, section in enumerate(sections, 1):
             if section.lane is None:
                 steps = self._prepared(section.steps, ExecutionMode.BACKGROUND)
                 stages.extend(ParallelStage(step) for step in steps)
             else:
                 lane = self._enlist(section.lane, section.lane_key)
                 steps = self._prepared(section.steps, ExecutionMode.LANE)
-                stages.append(LaneStage(lane, steps, len(self.lanes) - 1))
+                stages.append(LaneStage(lane, steps, len(self.lanes) - 1, is_last=place == len(sections)))
         return tuple(stages)
 
     def through_within(self, mode: ExecutionMode) -> tuple[Segment[C], ...]:

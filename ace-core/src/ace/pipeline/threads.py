@@ -220,25 +220,26 @@ class Changes:
         True
     """
 
-    __slots__ = ("_waiters", "lock")
+    __slots__ = ("lock", "waiters")
 
     def __init__(self, lock: threading.Lock | threading.RLock) -> None:
         self.lock = lock
-        self._waiters: list[_Waiting] = []
+        self.waiters: list[_Waiting] = []
+        """Those who wait. Code that makes a change for each sample only calls `tell` if there are any."""
 
     @property
     def waiting(self) -> int:
         """How many threads wait. A thread that was interrupted counts until its predicate becomes true."""
-        return len(self._waiters)
+        return len(self.waiters)
 
     def tell(self) -> None:
         """Wake the threads whose predicate is true now. The lock must be held."""
-        if not self._waiters:
+        if not self.waiters:
             return
-        for waiter in tuple(self._waiters):
+        for waiter in tuple(self.waiters):
             if waiter.is_true():
                 waiter.wake()
-        self._waiters = [waiter for waiter in self._waiters if not waiter.is_woken]
+        self.waiters = [waiter for waiter in self.waiters if not waiter.is_woken]
 
     def wait_until(self, is_true: Callable[[], bool], timeout: float | None = None) -> bool:
         """Block until a predicate is true. The lock must not be held.
@@ -257,8 +258,8 @@ class Changes:
                 if is_true():
                     return True
                 waiter = _Waiting(is_true)
-                self._waiters.append(waiter)
+                self.waiters.append(waiter)
             if not waiter.wait(end):
                 with self.lock:
-                    self._waiters = [each for each in self._waiters if each is not waiter]
+                    self.waiters = [each for each in self.waiters if each is not waiter]
                     return is_true()

@@ -258,7 +258,7 @@ class RunOut(BaseModel):
     at: float
     """When it was made, in seconds since 1970."""
     samples: int
-    """The number of feedbacks."""
+    """The number of feedback items."""
     attempts: int
     """How often it was tried."""
     learned: int

@@ -60,7 +60,7 @@ class BookFacts:
     candidates: int
     """How many releases wait to be published."""
     waiting: int
-    """How many feedbacks will be learned from."""
+    """The number of feedback items that will be learned from."""
     reviews: int
     """How many items wait for a person."""
     last_batch: Row | None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from ace_server.keys import Grant
+from ace_server.keys import Rights
 
 if TYPE_CHECKING:
     from ace_server.keys import Key
@@ -27,8 +27,8 @@ TOKEN_VISITOR: Final = "command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor(Grant):
-    """Who has logged in, and what they may do."""
+class Visitor(Rights):
+    """Who has logged in."""
 
     id: str
     """The id of the key, `command` for the one-time token, or `proxy:USER` for a user of the proxy."""
@@ -54,8 +54,7 @@ class Visitor(Grant):
         Args:
             session: The name of the login.
         """
-        scopes = frozenset({"admin"})
-        return cls(id=TOKEN_VISITOR, name="one-time token", scopes=scopes, book=None, session=session)
+        return cls(id=TOKEN_VISITOR, name="one-time token", scopes=frozenset({"admin"}), book=None, session=session)
 
     @classmethod
     def with_proxy(cls, user: str, scopes: Collection[str]) -> Visitor:
@@ -65,8 +64,8 @@ class Visitor(Grant):
             user: The name of the user there.
             scopes: What such users may do.
         """
-        name = f"proxy:{user}"
-        return cls(id=name, name=user, scopes=frozenset(scopes), book=None, session=name)
+        identifier = f"proxy:{user}"
+        return cls(id=identifier, name=user, scopes=frozenset(scopes), book=None, session=identifier)
 
 
 @final

@@ -77,7 +77,7 @@ def command(
             output, used = _answer(client, template, asked, context, Skillbook())
         else:
             place = SkillbookPlace(settings.skillbook)
-            with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
+            with opened_skillbook(place, is_dry_run=True, must_exist=True, quiet=as_json) as (book, _):
                 announce(f"answering 1 question from {counted(len(book), 'skill')}", settings, quiet=as_json)
                 fetch_if_missing(settings, assume_yes=yes)
                 output, used = _answer(client, template, asked, context, book)

@@ -91,7 +91,8 @@ class RunPlan:
             is_new = target.file is not None and not target.file.exists()
             if is_new:
                 self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs)
-            with opened_skillbook(target, is_dry_run=self.options.dry_run) as (book, place):
+            is_dry_run = self.options.dry_run
+            with opened_skillbook(target, is_dry_run=is_dry_run, quiet=self.as_json) as (book, place):
                 run = self._chosen_run(book)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:

@@ -76,7 +76,7 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
         announce(doing, plan.settings, quiet=plan.as_json, of_attempts=reflector)
         fetch_if_missing(plan.settings, assume_yes=plan.assume_yes)
         counts = RunCounts()
-        with plan.logged(client), opened_skillbook(target) as (book, place), observing(counts):
+        with plan.logged(client), opened_skillbook(target, quiet=plan.as_json) as (book, place), observing(counts):
             runner = plan.command.runner(client, reflector, templates, plan.learning_options(book, place))
             assert isinstance(runner, TraceAnalyser)
             journal(book)

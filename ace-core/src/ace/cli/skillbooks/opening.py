@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace.cli.console import note, visible
 from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.skillbook import Skillbook, SkillbookError, SkillbookFileError, shown_location
@@ -39,6 +40,8 @@ __all__ = [
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _MOST_COPIES = 20
 """The number of times that a file is copied again because it changed during the copy."""
+_LARGE = 16_000_000
+"""The size of a file that is announced before it is opened, in bytes: reading it takes a quarter of a second."""
 
 
 def location_of(skillbook: str | None) -> str:
@@ -260,14 +263,15 @@ class SkillbookPlace:
 
 @contextmanager
 def opened_skillbook(
-    place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False
+    place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False, quiet: bool = False
 ) -> Iterator[tuple[Skillbook, SkillbookPlace]]:
-    """Open a skillbook, or create it.
+    """Open a skillbook, or create it. If the file is large, a line says that it is being opened.
 
     Args:
         place: Where it is: a store (`.db`, or what a plugin gives), or a JSON file.
         is_dry_run: Whether to work on a copy, so that nothing is written.
         must_exist: Whether a skillbook that is not there is an error. (Of a `scheme://` only its store knows that.)
+        quiet: Whether to print nothing, since the result is for a program.
 
     Yields:
         The book, and the place that it is open at.
@@ -276,10 +280,19 @@ def opened_skillbook(
         UsageError: The skillbook does not exist, cannot be read, or cannot be saved there.
     """
     check_place(place, is_dry_run=is_dry_run, must_exist=must_exist)
+    if not quiet:
+        _tell_if_large(place)
     with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
         if not is_dry_run and not place.keeps_history:
             _check_save(book, place)
         yield book, used
+
+
+def _tell_if_large(place: SkillbookPlace) -> None:
+    """Say that a file is being opened, if that takes so long that the user would wonder whether anything happens."""
+    size = place.file.stat().st_size if place.file is not None and place.file.exists() else 0
+    if size >= _LARGE:
+        note(f"ace: opening {visible(place.name)} ({size / 1e6:.0f} MB)")
 
 
 def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False) -> None:
