@@ -142,6 +142,34 @@ def test_a_full_disk_is_answered_with_503_and_leaves_no_half_row(tmp_path: Path)
     database.close()
 
 
+def test_an_error_of_postgres_that_its_disk_is_full_is_answered_with_503(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    database = Database(postgres_database)
+    database.migrate()
+    with running_api(database, tmp_path) as api:
+        request = api.ask("What about rain?")["request_id"]
+        body = {"request_id": request, "comment": "Wrong.", "idempotency_key": "once"}
+        with database.writing() as connection:  # raises what Postgres raises when it cannot extend a file
+            schema = database.schema
+            connection.exec_driver_sql(
+                f"CREATE FUNCTION {schema}.full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+            )
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER full_disk AFTER INSERT ON {schema}.feedback EXECUTE FUNCTION {schema}.full_disk()"
+            )
+        response = api.post("/feedback", body)
+        assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+        assert api.rows(tables.feedback) == []
+        assert api.ask("What about rain?")["answer"] == "unknown"
+        with database.writing() as connection:
+            connection.exec_driver_sql(f"DROP TRIGGER full_disk ON {schema}.feedback")
+        assert api.post("/feedback", body).status_code == 202
+        assert len(api.rows(tables.feedback)) == 1
+    database.close()
+
+
 def test_while_postgres_is_away_answers_are_given_and_feedback_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("ace_postgres")
     with PostgresServer() as server:

@@ -109,7 +109,10 @@ class UpdateOperation:
         Raises:
             ValueError: They are something else than a list of strings.
         """
-        listed = self._known_metadata.get(EVIDENCE_TRACES, ())
+        metadata = self._known_metadata
+        if EVIDENCE_TRACES not in metadata:
+            return ()
+        listed = metadata[EVIDENCE_TRACES]
         if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
             raise ValueError(f"metadata.{EVIDENCE_TRACES} must be a list of strings, got {shown(listed)}")
         return tuple(dict.fromkeys(listed))
@@ -117,6 +120,8 @@ class UpdateOperation:
     @property
     def _known_metadata(self) -> Mapping[str, object]:
         given: object = self.metadata  # the constructor takes anything; the skillbook refuses what is not a mapping
+        if isinstance(given, dict):  # nearly always, and a quick check
+            return given
         return given if isinstance(given, Mapping) else {}
 
     from_json = from_dict

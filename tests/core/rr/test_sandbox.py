@@ -85,6 +85,17 @@ def test_the_data_is_there_by_name() -> None:
     assert printed(code, skillbook="[a-1] Check.") == "Does it build? None 3 [a-1] Check. {} []"
 
 
+@pytest.mark.parametrize("count", [15, 16, 17, 100])
+def test_all_steps_of_a_long_trace_are_there_in_order(count: int) -> None:
+    steps = [{"content": f"step {number}", "place": str(number)} for number in range(count)]
+    with TraceSandbox({"question": "Why?", "steps": steps, "answer": "So."}) as sandbox:
+        done = sandbox.execute(
+            "print(list(traces), [step['place'] for step in traces['steps']] == [str(n) for n in range(len(trace))])\n"
+            "print(len(trace), trace.steps[-1].content)"
+        )
+    assert done.stdout == f"['question', 'steps', 'answer'] True\n{count} step {count - 1}\n"
+
+
 def test_a_batch_is_there_by_id() -> None:
     batch = {"run-1": TRACE, "run-2": {"question": "Again?"}}
     code = "print(item_ids, batch_items['run-2'], TraceContext(batch_items['run-1']).get_step(1).action)"

@@ -51,6 +51,9 @@ def test_a_trace_is_read_once_for_all_steps(looked_at: list[object]) -> None:
         results = TraceAnalyser.from_client(client_for(server), skillbook=book).run(traces)
     assert [result.error for result in results] == [None] * 3
     assert len(looked_at) == 3, "each once"
+    kept = [repr(result.output.metadata) for result in results if result.output is not None]
+    assert len(kept) == 3
+    assert "'steps'" not in "".join(kept), "results keep the facts, not a second copy of the trace"
     assert len(book) == 0, "the guard, which has not read the trace itself, knows its right answer"
 
 

@@ -48,7 +48,8 @@ class Follower:
         """Wait until a trace was yielded, and return the ids of all so far."""
         with self._has_more:
             while str(last) not in (each.trace.trace_id for each in self.found):
-                self._has_more.wait()
+                self._has_more.wait(1.0)
+                assert self._thread.is_alive(), "the follower has ended"
             return [int(each.trace.trace_id) for each in self.found]
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,8 @@ _MOST_PRINTED = 10_000_000
 """The number of bytes by which the output may exceed the kept part before the session is ended."""
 
 _MEBIBYTE = 1024 * 1024
+_PARTS = 16
+"""In how many parts the steps of a trace are loaded."""
 
 _MOST_SESSIONS = 1_000
 """The maximum number in this process. A session keeps its worker while a host function runs, so sessions must never
@@ -219,9 +221,10 @@ class TraceSandbox:
         )
 
     def _started(self) -> MontySession:
-        data = _json_text(self._data)
+        first, *further = _texts(self._data)
+        size = len(first) + sum(map(len, further))
         if self._limits.memory is None:
-            self._limits = replace(self._limits, memory=_memory_for(data))
+            self._limits = replace(self._limits, memory=_memory_for([first, *further]))
         limits: ResourceLimits = {
             "max_feed_duration_secs": self._limits.seconds,
             "max_turn_duration_secs": self._limits.seconds,
@@ -240,12 +243,16 @@ class TraceSandbox:
             new.feed_run(_SESSION_SOURCE)
             for name, source in _MODULE_SOURCES.items():
                 modules[name] = ExternalModule(new.feed_run("_module(_source)", inputs={"_source": source}))
-            for code, inputs in ((f"{_IMPORTS}\n{offered}", {}), (_LOAD_DATA, {"_data_text": data})):
+            loads = [(_LOAD_DATA, first), *((_LOAD_STEPS, text) for text in further), (_DATA_LOADED, "")]
+            for code, inputs in (
+                (f"{_IMPORTS}\n{offered}", {}),
+                *((code, {"_data_text": text}) for code, text in loads),
+            ):
                 error, lost = execution.run(new, code, inputs)
                 if error:
                     reason = "" if lost else f": {error}"
                     raise SandboxError(
-                        f"the session could not load the trace of {len(data):,} characters within "
+                        f"the session could not load the trace of {size:,} characters within "
                         f"{self._limits.seconds:g} seconds and {self._limits.memory:,} bytes of memory{reason}"
                     )
         except BaseException:
@@ -259,13 +266,27 @@ class TraceSandbox:
             ended.__exit__(None, None, None)
 
 
-def _memory_for(data: str) -> int:
+def _texts(data: Mapping[str, Any]) -> list[str]:
+    """Return the data as JSON texts: all of it without the steps of a long trace, then these in parts.
+
+    While a session parses a text, it holds both the text and the result, so it needs less memory for several parts.
+    """
+    steps = data["traces"].get("steps")
+    if not isinstance(steps, list) or len(steps) < _PARTS:
+        return [_json_text(data)]
+    size = -(-len(steps) // _PARTS)
+    rest = {**data, "traces": {**data["traces"], "steps": []}}
+    return [_json_text(rest), *(_json_text(steps[place : place + size]) for place in range(0, len(steps), size))]
+
+
+def _memory_for(texts: Sequence[str]) -> int:
     """Return how many bytes a session may allocate by default.
 
-    A session needs up to 4.6 times the size of its data while it loads. What is left is what code could send to the
-    host in one piece, as an argument or as the text of an error, and the host has to take in before it can refuse it.
+    A session needs 2.6 times the size of a trace with many steps, and while it loads up to 4.6 times that of other
+    data. What is left is what code could send to the host in one piece, as an argument or as the text of an error, and
+    the host has to take in before it can refuse it.
     """
-    return min(256 * _MEBIBYTE, 64 * _MEBIBYTE + 5 * len(data.encode()))
+    return min(256 * _MEBIBYTE, 64 * _MEBIBYTE + 5 * sum(len(text.encode()) for text in texts))
 
 
 _SESSION_SOURCE = f"{inspect.getsource(trace_context)}\n{inspect.getsource(session)}\nNone".replace(
@@ -280,6 +301,13 @@ _IMPORTS = "import collections, datetime, difflib, itertools, json, math, random
 
 _LOAD_DATA = """
 _data = _json.loads(_data_text)
+_data_text = None
+"""
+_LOAD_STEPS = """
+_data["traces"]["steps"].extend(_json.loads(_data_text))
+_data_text = None
+"""
+_DATA_LOADED = """
 _data_text = None
 traces, skillbook, batch_items = _data["traces"], _data["skillbook"], _data["batch_items"]
 item_ids = list(batch_items)
