@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -253,3 +254,55 @@ def test_a_full_disk_stops_a_batch_which_continues_when_there_is_space(tmp_path:
     assert found["states_when_full"] == ["batched"] * 2
     assert (found["again"], found["states"]) == (["ended"], ["learned"] * 2)
     assert found["skills"] == ["Remember LESSON tides.", "Remember LESSON winds."]
+
+
+FULL_POSTGRES = """
+import shutil
+import psycopg
+from ace_server import tables
+from ace_server.database import Database
+from tests.server.api import running_api
+from tests.server.service_world import *
+from tests.support.postgres_server import PostgresServer
+
+shutil.chown(folder, "postgres", "postgres")
+data = folder.with_name("service")
+data.mkdir()
+with PostgresServer() as postgres:
+    # A full table space makes statements fail, while a full disk of the write-ahead log stops the whole server.
+    with psycopg.connect(postgres.address, autocommit=True) as admin:
+        admin.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        admin.execute("ALTER ROLE ace SET default_tablespace = small")
+    database = Database(postgres.address)
+    database.migrate()
+    with running_api(database, data) as api:
+        request = api.ask("What about rain?")["request_id"]
+
+        def give(number):
+            body = {"request_id": request, "comment": "Wrong. " * 2000, "idempotency_key": f"once-{number}"}
+            return api.post("/feedback", body).status_code
+
+        fill()
+        os.truncate(folder / "filler", (folder / "filler").stat().st_size - 150_000)
+        when_full = [give(number) for number in range(20)]
+        kept_when_full = len(api.rows(tables.feedback))
+        answer = api.ask("What about rain?")["answer"]
+        (folder / "filler").unlink()
+        again = [give(number) for number in range(20)]
+        found = {"when_full": when_full, "kept_when_full": kept_when_full, "answer": answer, "again": again}
+        print(json.dumps({**found, "kept": len(api.rows(tables.feedback))}))
+    database.close()
+"""
+
+
+@pytest.mark.thorough
+def test_a_full_disk_of_postgres_refuses_feedback_and_loses_none() -> None:
+    pytest.importorskip("ace_postgres")
+    with tempfile.TemporaryDirectory() as parent:  # the server, which runs as another user, cannot enter tmp_path
+        Path(parent).chmod(0o755)
+        found = on_small_disk(Path(parent, "space"), FULL_POSTGRES, megabytes=16, for_several_users=True)
+    assert set(found["when_full"]) == {202, 503}
+    assert found["kept_when_full"] == found["when_full"].count(202)
+    assert found["answer"] == "unknown"
+    assert found["again"] == [202] * 20
+    assert found["kept"] == 20

@@ -40,13 +40,19 @@ def add(book, text):
 """
 
 
-def on_small_disk(folder: Path, script: str) -> dict[str, Any]:
-    """Run the script with a file system of 2 MiB at the folder, and return the JSON that it prints."""
+def on_small_disk(folder: Path, script: str, *, megabytes: int = 2, for_several_users: bool = False) -> dict[str, Any]:
+    """Run the script with a small file system at the folder, and return the JSON that it prints.
+
+    With `for_several_users`, the script may start processes as other users, which only root can do.
+    """
     if shutil.which("unshare") is None:
         missing("namespaces", "there is no unshare command")
+    if for_several_users and os.getuid() != 0:
+        missing("namespaces", "only root can run the processes of several users on a file system of the test")
     folder.mkdir()
-    mount = 'mount -t tmpfs -o size=2m tmpfs "$0" || exit 77; exec "$@"'
-    command = ["unshare", "-Urm", "sh", "-c", mount, str(folder), sys.executable, "-c", PREPARE + script, str(folder)]
+    mount = f'mount -t tmpfs -o size={megabytes}m tmpfs "$0" || exit 77; exec "$@"'
+    unshare = ["unshare", "-m" if for_several_users else "-Urm"]
+    command = [*unshare, "sh", "-c", mount, str(folder), sys.executable, "-c", PREPARE + script, str(folder)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode == 77 or done.stderr.startswith("unshare: "):
