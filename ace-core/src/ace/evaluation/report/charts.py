@@ -17,7 +17,7 @@ from ace.evaluation.validation_schedule import ValidationPoint
 __all__ = ["learning_curve_svg", "step_chart_svg"]
 
 WIDTH, HEIGHT = 760, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 56, 16, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 56, 28, 44
 _MOST_POINTS = 400
 """More points than this are thinned out: they would be closer together than the pixels of a screen."""
 
@@ -101,7 +101,7 @@ def step_chart_svg(
         return _LEFT + (x - first) / ((last - first) or 1) * (right - _LEFT)
 
     def up(y: float) -> float:
-        return height - _BOTTOM - (y - lowest) / (highest - lowest) * (height - _TOP - _BOTTOM - 14)
+        return height - _BOTTOM - (y - lowest) / (highest - lowest) * (height - _TOP - _BOTTOM)
 
     parts = [
         f'<svg viewBox="0 0 {width} {height}" role="img" class="curve" aria-label="{escape(label)}">',
@@ -171,6 +171,8 @@ def _axes(across: _Scale, up: _Scale, last: int, most: int, right: int, height: 
     for samples in sorted({0, last // 2, last}):
         yield f'<text x="{across(samples):.1f}" y="{height - _BOTTOM + 18}" text-anchor="middle">{samples}</text>'
     yield f'<text x="{(_LEFT + right) / 2}" y="{height - 6}" text-anchor="middle">training samples</text>'
+    yield f'<text x="{_LEFT - 44}" y="12">accuracy</text>'
+    yield f'<text class="skills-text" x="{right + 44}" y="12" text-anchor="end">skills</text>'
 
 
 def _line(places: Sequence[Place], name: str) -> str:
