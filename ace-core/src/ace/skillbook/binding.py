@@ -14,7 +14,7 @@ from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
 from ace.skillbook.errors import SkillbookError, SkillbookFileError, SkillbookStoreError
-from ace.skillbook.event_codec import encode_events, event_dict
+from ace.skillbook.event_codec import encode_compactly, encode_events, event_dict
 from ace.skillbook.events import LARGEST_COUNT, Embedded, RolledBack, apply_event, rewritten_ids, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
@@ -43,8 +43,7 @@ def head_of(version: int, state: BookState) -> Head:
 
 def row_of(skill: Skill, position: int) -> SkillRow:
     """Return the row of a skill, with its position in the book."""
-    data = json.dumps(skill.to_dict(), ensure_ascii=False, separators=(",", ":"))
-    return SkillRow(skill.id, position, data, skill.embedding)
+    return SkillRow(skill.id, position, encode_compactly(skill.to_dict()), skill.embedding)
 
 
 def decision_json(decision: SimilarityDecision) -> str:

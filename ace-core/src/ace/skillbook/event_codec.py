@@ -39,12 +39,16 @@ from ace.skillbook.json_read import (
     whole_number,
 )
 
+# `json.dumps` with options makes an encoder for each call, which takes a quarter of the time for a short text.
+encode_compactly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Serializes an object of a store as one line of JSON."""
+
 _TEXTS = ("section", "content", "justification", "evidence")
 
 
 def encode_events(events: Sequence[Event]) -> str:
     """Return the events as one compact JSON text."""
-    return json.dumps([event_dict(event) for event in events], ensure_ascii=False, separators=(",", ":"))
+    return encode_compactly([event_dict(event) for event in events])
 
 
 def decode_events(text: str) -> tuple[Event, ...]:
