@@ -250,8 +250,8 @@ class InsightLog:
     Example:
         >>> import tempfile
         >>> log = InsightLog(Path(tempfile.mkdtemp()) / "insights.jsonl")
-        >>> log.record([Insight(task_id="bd-1", trace_id="t1", recommendation="Run tsc first.")])
-        >>> log.record([Insight(task_id="bd-2", trace_id="t7", recommendation="run tsc first")])
+        >>> _ = log.record([Insight(task_id="bd-1", trace_id="t1", recommendation="Run tsc first.")])
+        >>> _ = log.record([Insight(task_id="bd-2", trace_id="t7", recommendation="run tsc first")])
         >>> [insight.task_id for insight in log.same_pattern("Run tsc first!")], len(log.insights())
         (['bd-1', 'bd-2'], 2)
     """
