@@ -1,6 +1,7 @@
 """What a step in a lane is offered of the samples that wait behind it."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -307,3 +308,24 @@ def test_whatever_happens_only_those_are_offered_that_have_not_entered(
         assert [result.index for result in results if result.error is None] == [
             number for number in range(count) if number not in failed
         ]
+
+
+def test_samples_may_arrive_while_garbage_is_collected() -> None:
+    # The collector runs in the middle of whatever allocates, and its callbacks let other threads run.
+    def give_way(phase: str, info: dict[str, int]) -> None:
+        time.sleep(0.0001)
+
+    look = variant(Do, boundary=True, lane="skillbook")(lambda _: waiting())
+    pipeline = Pipeline([Do(lambda _: time.sleep(0.001)), look])
+    held = [(number, number) for number in range(10_000)]  # small tuples that were freed are used again without it
+    threshold = gc.get_threshold()
+    gc.callbacks.append(give_way)
+    try:
+        gc.set_threshold(1)
+        results = pipeline.run(pages(300))
+        pipeline.wait_for_background()
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(give_way)
+    assert [result.error for result in results] == [None] * 300
+    assert len(held) == 10_000

@@ -161,7 +161,9 @@ class Turns:
 
     def waiting(self, most: int) -> list[WaitingSample]:
         """Return the samples that wait now; see `LaneQueue`."""
-        first = nsmallest(most, list(self.offered.items()), key=itemgetter(0))
+        # A dict is copied in one step. Listing its items allocates, which may start the garbage collector, during which
+        # other threads may add samples.
+        first = nsmallest(most, self.offered.copy().items(), key=itemgetter(0))
         return [WaitingSample(ctx, variables.copy()) for _, (ctx, variables) in first]
 
     @contextmanager
