@@ -75,7 +75,7 @@ def remove_folder(folder: Path) -> None:
     """Remove a folder that a browser wrote, and the folder of Chromium's socket.
 
     Helpers of Chromium that do not name their profile may write to it a little longer than the browser runs, so a
-    folder that is not empty after its removal is removed again, for two seconds.
+    folder that could not be removed, or is there again, is removed again, for two seconds.
 
     Args:
         folder: Our folder of a run, or another one, such as that of the screenshots.
@@ -86,13 +86,14 @@ def remove_folder(folder: Path) -> None:
             # Chromium keeps its socket in a separate folder, which a killed browser leaves behind.
             shutil.rmtree(link.readlink().parent, ignore_errors=True)
     end = time.monotonic() + _STILL_WRITING
-    shutil.rmtree(folder, ignore_errors=True)
-    while folder.exists():
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(_LOOKING)  # a helper that has not ended yet may create it again
+        if not folder.exists():
+            return
         if time.monotonic() > end:
             _logger.warning("The folder of a browser cannot be removed: %s", folder)
             return
-        time.sleep(_LOOKING)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @final
