@@ -166,6 +166,7 @@ def test_a_location_is_not_a_file_and_its_password_is_not_shown(home: Path, comm
     assert "takes a file or a folder, not 'postgresql://[hidden]@db/skills'" in done.err
 
 
+@pytest.mark.thorough
 def test_no_command_shows_a_password_of_a_setting(home: Path) -> None:
     environ = {**KEY, "ACE_SKILLBOOK": "postgresql://ann:s3cret-pw@db/skills"}
     model = ["--model", "openai/scripted", "--api-base", "http://ann:s3cret-pw@127.0.0.1:9/v1"]

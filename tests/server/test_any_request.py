@@ -57,6 +57,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
     database.close()
 
 
+@pytest.mark.thorough
 def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> None:
     address, key = server
     answered: list[int] = []

@@ -48,6 +48,7 @@ def give(process: ServiceProcess, key: str, request: str, word: str) -> int | No
     return process.post("/v1/feedback", body, key)
 
 
+@pytest.mark.thorough
 def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_database: str, tmp_path: Path) -> None:
     database = Database(postgres_database)
     database.migrate()
@@ -169,6 +170,7 @@ class Users:
         return found.status == 202
 
 
+@pytest.mark.thorough
 def test_nothing_is_lost_when_postgres_is_restarted_while_it_is_used(
     own_postgres: PostgresServer, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def texts(database: Database, seal: Seal) -> list[str]:
     return sorted(seal.open(value) for value in sealed(database))
 
 
+@pytest.mark.thorough
 def test_a_killed_rotation_loses_no_text_and_is_completed_by_the_next(worker: KilledWork, tmp_path: Path) -> None:
     start = prepared(tmp_path / "start")
     database = Database(start / "server.db")

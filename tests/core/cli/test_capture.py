@@ -53,6 +53,7 @@ def test_the_options_are_recorded_and_the_id_is_printed(tmp_path: Path, here: Ru
     assert stat.S_IMODE((tmp_path / LOG).stat().st_mode) == 0o600
 
 
+@pytest.mark.thorough
 def test_a_failing_test_is_recorded_with_file_and_line(tmp_path: Path, here: Run) -> None:
     (tmp_path / "test_sum.py").write_text(FAILING, encoding="utf-8")
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sum.py")

@@ -65,6 +65,7 @@ def test_what_has_no_end_in_a_folder_is_named_and_the_rest_taken() -> None:
             }
 
 
+@pytest.mark.thorough
 def test_a_named_pipe_is_read_when_a_program_writes_into_it_and_reported_when_none_does() -> None:
     os.mkfifo("pipe")
     os.mkfifo("lonely")

@@ -85,6 +85,7 @@ def test_a_file_is_recognised_by_its_content(
     assert found == expected if expected is not None else len(found) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "content", "place", "reason"),
     [

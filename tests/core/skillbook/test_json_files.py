@@ -134,6 +134,7 @@ def loaded_with_a_call_in_between(path: Path, moment: int, call: Callable[[], No
     return book, is_called
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("merge", [False, True])
 def test_what_others_save_at_any_moment_of_a_load_is_kept(tmp_path: Path, merge: bool) -> None:
     noticed = 0
@@ -314,6 +315,7 @@ for number in range(100_000):
 """
 
 
+@pytest.mark.thorough
 def test_a_kill_at_any_point_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     book_with(*(f"Start {number}: " + "y" * 2000 for number in range(200))).save_to_file(path)

@@ -155,12 +155,14 @@ PAGES = {
 }
 
 
+@pytest.mark.thorough
 def test_every_page_looks_right_in_every_way(learned: Path, view: View, new_page: NewPage) -> None:
     url = view(learned)
     page = new_page()
     check_every_look(page, url, [*PAGES.values(), *links_of(page, url)], name="view")
 
 
+@pytest.mark.thorough
 def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "new.db"):
         pass

@@ -440,6 +440,7 @@ def test_every_table_of_the_service_is_exported_to_those_who_may_see_it(world: W
 # What holds for every page
 
 
+@pytest.mark.thorough
 def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) -> None:
     page = new_page()
     check_every_look(page, world.url, ["/login"], name="login")

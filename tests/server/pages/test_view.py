@@ -38,6 +38,7 @@ def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 
 
+@pytest.mark.thorough
 def test_every_kind_of_link_leads_to_a_page(learned: Path, view: View) -> None:
     from html.parser import HTMLParser
 
