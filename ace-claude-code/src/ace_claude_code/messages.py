@@ -51,7 +51,7 @@ _NOT_THE_USERS = re.compile(
     re.DOTALL,
 )
 _CLIENTS_OUTPUT = re.compile(r"<local-command-std(out|err)>")
-_COMMAND = re.compile(r"<command-name>\s*(?P<name>/.+?)\s*</command-name>", re.DOTALL)
+_COMMAND = re.compile(r"<command-name>\s*(?P<name>/[^<]+)</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(?P<arguments>.*?)</command-args>", re.DOTALL)
 # What `with_typed_messages` adds to a record; Claude Code has no such fields.
 _TYPED = "ace_typed"
@@ -108,7 +108,7 @@ def _command_in(record: Record) -> str:
     if name is None:
         return ""
     arguments = _ARGUMENTS.search(text)
-    return " ".join([name["name"], *([arguments["arguments"].strip()] if arguments else [])]).strip()
+    return " ".join([name["name"].strip(), *([arguments["arguments"].strip()] if arguments else [])]).strip()
 
 
 def _expansion_of(items: Sequence[Record], at: int) -> str:

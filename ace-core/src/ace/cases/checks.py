@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from ace.cases.values import FUNCTION_WORDS, has_digit, holds, is_strong, number_in, numbers_in, right_values, tokens
+from ace.cases.values import (
+    FUNCTION_WORDS,
+    SENTENCE_END,
+    has_digit,
+    holds,
+    is_strong,
+    number_in,
+    numbers_in,
+    right_values,
+    tokens,
+)
 from ace.skill import CaseCheck, SkillCase
 
 __all__ = ["answer_passes", "check_for", "check_of_correction", "check_passes", "other_alternatives", "why_not"]
@@ -20,6 +30,7 @@ _MOST_WORDS_OF_AN_EXACT_ANSWER: Final = 6
 _MOST_WORDS_OF_A_FORM: Final = 20
 _MOST_PAIRS: Final = 250_000
 """Of words that are compared; beyond, two long answers are not aligned."""
+_OR: Final = re.compile(r",?(?<!\s)\s+or\s+", re.IGNORECASE)
 _YES_NO: Final = {"yes": "no", "no": "yes"}
 
 
@@ -287,8 +298,8 @@ def _repeats(answer: str, wrong: str, expected: str) -> bool:
 def _alternatives(question: str) -> list[tuple[list[list[str]], list[str]]]:
     """Return the options around each "or" in a question as words: before it, split at commas, and after it."""
     found = []
-    for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", question):
-        parts = re.split(r",?\s+or\s+", sentence, flags=re.IGNORECASE)
+    for sentence in SENTENCE_END.split(question):
+        parts = _OR.split(sentence)
         for place in range(1, len(parts)):
             before = [tokens(part) for part in parts[place - 1].split(",")]
             after = tokens(parts[place].split(",")[0])

@@ -11,6 +11,7 @@ from ace.skill import SkillCase
 
 __all__ = [
     "FUNCTION_WORDS",
+    "SENTENCE_END",
     "content_words",
     "deciding_values",
     "has_digit",
@@ -27,9 +28,9 @@ __all__ = [
 ]
 
 _TOKEN: Final = re.compile(
-    r"(?:\d+(?:,\d+)+(?!\d)|(?<=[^\W\d_])['’](?=[^\W\d_])|[^\s,;!?\"'()\[\]{}<>`*“”„‘’«»—–…])+"  # noqa: RUF001
+    r"(?:(?<!\d)\d+(?:,\d+)+(?!\d)|(?<=[^\W\d_])['’](?=[^\W\d_])|[^\s,;!?\"'()\[\]{}<>`*“”„‘’«»—–…])+"  # noqa: RUF001
 )
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
+SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
 _CLAUSE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+|\b(?:otherwise|else|but)\b", re.IGNORECASE)
 _CODE_MARKS: Final = "/-_#@=\\+"
 _FUNCTION_WORD_LIST: Final = (
@@ -477,7 +478,7 @@ def _lowered_sentences(text: str) -> list[list[str]]:
 
 
 _CALCULATION: Final = re.compile(
-    r"[\d.,]+\s*\S{0,12}\s*(?:/|÷|\*|x|×|\+|-|divided by|times|plus|minus|multiplied by)\s*[\d.,]+[^=.;\n]{0,20}?"  # noqa: RUF001
+    r"(?<![\d.,])[\d.,]++\s*+\S{0,12}\s*+(?:/|÷|\*|x|×|\+|-|divided by|times|plus|minus|multiplied by)\s*[\d.,]+[^=.;\n]{0,20}?"  # noqa: RUF001
     r"(?:=|\bis\b|\bare\b|\bgives\b|\bmakes\b|\bequals\b)\s*",
     re.IGNORECASE,
 )
@@ -494,7 +495,7 @@ def _judged_sentences(correction: str, right: Sequence[str]) -> list[tuple[str, 
     They also do so if they state when something else is right, such as "ERROR only if data is lost". Of mere
     comparisons, such as "Pier C is kept for boats longer than 9 metres", only the numbers are values.
     """
-    sentences = [each for each in _SENTENCE_END.split(correction) if each.strip()]
+    sentences = [each for each in SENTENCE_END.split(correction) if each.strip()]
     decisive = {each for each in sentences if any(holds(each, value) for value in right)}
     if not decisive:
         return [(each, True) for each in sentences]
@@ -607,7 +608,7 @@ def _shown(text: str, values: Collection[str]) -> str:
     whole = " ".join(text.split())
     if len(whole) <= _LONGEST_EXAMPLE:
         return whole
-    telling = [" ".join(each.split()) for each in _SENTENCE_END.split(text) if any(holds(each, v) for v in values)]
+    telling = [" ".join(each.split()) for each in SENTENCE_END.split(text) if any(holds(each, v) for v in values)]
     short = " ... ".join(each for each in telling if each)
     if short and len(short) <= _LONGEST_EXAMPLE:
         return f"... {short}"

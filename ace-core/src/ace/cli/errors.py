@@ -27,7 +27,7 @@ WRONG_USAGE: Final = 2
 INTERRUPTED: Final = EXIT_CODE
 
 
-_LOCATION: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+")
+_LOCATION: Final = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+:)/+")
 """The beginning of the location of a store, also with one slash, as in a path. A drive has only one letter."""
 
 

@@ -24,7 +24,7 @@ _SCOPES: Final = {
     "logs": ("scopeLogs", "scope_logs"),
 }
 _RECORDS: Final = {"spans": ("spans",), "logs": ("logRecords", "log_records")}
-_DOCUMENT: Final = re.compile(rb'\s*\[?\s*\{\s*"resource_?(spans|logs|metrics)"\s*:', re.IGNORECASE)
+_DOCUMENT: Final = re.compile(rb'\A\s*+(?:\[\s*+)?\{\s*+"resource_?(spans|logs|metrics)"\s*:', re.IGNORECASE)
 _SPAN: Final = re.compile(rb'"span_?id"\s*:', re.IGNORECASE)
 _NO_ID: Final = re.compile(r"0*")
 

@@ -119,7 +119,7 @@ _NUMBERS_TO_CALCULATE_WITH: Final = 3
 """A date, a time or a floor and room number has two numbers; most calculations need at least three."""
 _QUANTITY: Final = re.compile(r"(?<![\w.:/-])([$€£]?)(\d[\d,]*(?:\.\d+)?)(?:\s?([%€])|\s+([^\W\d_]+))?(?![\w:/-])")
 _CURRENCIES: Final = {"$": "dollar", "€": "euro", "£": "pound"}
-_EXAMPLE_END: Final = re.compile(r"\s*\(not: .*\)$", re.DOTALL)
+_EXAMPLE_END: Final = re.compile(r"(?<!\s)\s*\(not: .*\)\Z", re.DOTALL)
 """The end of a `worked_example` that shows the wrong answer."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
@@ -215,7 +215,7 @@ class SmallModelAgent(Agent):
     ) -> AgentOutput:
         output = await super()._generate(calling, question, context, skillbook, reflection, recent)
         answer = output.final_answer.strip()
-        if not _EXAMPLE_END.search(answer):
+        if not answer.endswith(")") or not _EXAMPLE_END.search(answer):
             return output
         shown = _as_lines(self.shown_skills(question, skillbook))
         return output.model_copy(update={"final_answer": _without_example_end(answer, shown)})

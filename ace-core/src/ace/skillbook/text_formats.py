@@ -18,7 +18,7 @@ _MOST_INSTANCES = 1000
 """A text with a larger number must not fill the memory with sources."""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
-_HEADING = re.compile(r"#{1,6}\s+(.*?)(?:\s+#+)?\s*\Z")
+_HEADING = re.compile(r"#{1,6}\s+(.*?)(?:(?<!\s)\s+#+)?\Z")
 _PLAYBOOK_LINE = re.compile(
     r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,16})\s+harmful=(?P<harmful>\d{1,16})"
     r"(?:\s+neutral=(?P<neutral>\d{1,16}))?\s*::\s*(?P<content>.*)\Z"
