@@ -1,21 +1,53 @@
-"""Functions with which the steps of the learning core read the context of a sample, and attribute model calls to it."""
+"""What the steps of the learning core read from the context of a sample, and store in its metadata for later steps.
+
+- `needed`, `is_learned`, `run_of` and `names_in_batch` read it; `model_calls_for` attributes model calls to the sample.
+- `RecentReflections` are the latest reflections of a run, which later samples of the run can be told about.
+- The trace is parsed only once, unless a step replaces it: `KnownStep` and `ReflectStep` store the parsed trace in the
+  metadata. After `ReflectStep`, only the facts that later steps need are kept, because results contain the metadata,
+  and a parsed trace may be large.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import json
+import threading
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 from ace.calls.model_calls import call_scope, current_call_scope
+from ace.environments import says_only_the_truth
 from ace.pipeline import PipelineCancelled, cancel_token_var
+from ace.protocols.errors import attribute_of
 from ace.skillbook.store import SampleKey
 
 if TYPE_CHECKING:
+    from ace.calls.model_calls import AnswerStore
     from ace.context import ACEStepContext
+    from ace.outputs import ReflectorOutput
     from ace.redaction import Redactor
+    from ace.roles.trace_reading import StandardTrace
 
-__all__ = ["is_learned", "model_calls_for", "names_in_batch", "needed", "run_of", "stop_if_cancelled"]
+__all__ = [
+    "KnownOfTask",
+    "RecentReflections",
+    "is_learned",
+    "known_of_task",
+    "model_calls_for",
+    "names_in_batch",
+    "needed",
+    "question_of",
+    "read_trace_of",
+    "recent_reflections_after",
+    "recent_reflections_for",
+    "run_of",
+    "stop_if_cancelled",
+    "with_trace_facts",
+    "with_trace_read",
+]
 
 T = TypeVar("T")
 
@@ -135,3 +167,227 @@ def names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
         return {}
     ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
     return {shown: ids.get(name, name) for shown, name in shown_names(batch, redactor).items()}
+
+
+_LONGEST: Final = 1200
+"""In UTF-8 bytes; the middle of a longer reflection is cut out."""
+
+
+@final
+class RecentReflections:
+    """The most recent reflections of one run, as texts.
+
+    A run puts it into `metadata["recent_reflections"]` of its contexts, and adds each reflection when its sample has
+    been learned. In a store, the text is recorded before what the sample taught is committed, so that a resumed run
+    begins with the texts with which it was interrupted. Thread-safe.
+
+    Args:
+        size: How many reflections to keep.
+        store: Records the texts; None if the run cannot be resumed.
+        redactor: Redacts them.
+    """
+
+    def __init__(self, size: int, store: AnswerStore | None, redactor: Redactor) -> None:
+        self._store = store
+        self._redactor = redactor
+        self._lock = threading.Lock()
+        self._texts: deque[str] = deque(maxlen=size)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The reflections, the newest one last."""
+        with self._lock:
+            return tuple(self._texts)
+
+    def texts_after(self, reflection: ReflectorOutput | None) -> tuple[str, ...]:
+        """Return the reflections as they are after one more has been added.
+
+        Args:
+            reflection: The reflection; None if there is none.
+        """
+        texts = self.texts
+        text = "" if reflection is None else self._text_of(reflection)
+        return (*texts, text)[-(self._texts.maxlen or 1) :] if text else texts
+
+    def record(self, key: SampleKey, attempt: int, reflection: ReflectorOutput) -> None:
+        """Record a reflection durably. Call it before the sample is committed.
+
+        Args:
+            key: The sample.
+            attempt: How often the sample has failed before.
+            reflection: The reflection on it.
+        """
+        if self._store is not None:
+            now = datetime.now(UTC).isoformat()
+            self._store.record_answer(
+                _name_of_record(key, attempt), json.dumps({"text": self._text_of(reflection)}), now
+            )
+
+    def add(self, reflection: ReflectorOutput) -> None:
+        """Add the reflection on a sample that was learned.
+
+        Args:
+            reflection: The reflection.
+        """
+        self._add(self._text_of(reflection))
+
+    def restore(self, key: SampleKey, attempt: int) -> None:
+        """Add the recorded reflection on a sample that an earlier call of the run has learned, if it is still recorded.
+
+        Args:
+            key: The sample.
+            attempt: How often the sample had failed before.
+        """
+        recorded = None if self._store is None else self._store.recorded_answer(_name_of_record(key, attempt))
+        if recorded is not None:
+            self._add(json.loads(recorded)["text"])
+
+    def _add(self, text: str) -> None:
+        if text:
+            with self._lock:
+                self._texts.append(text)
+
+    def _text_of(self, reflection: ReflectorOutput) -> str:
+        # Imported here, because it needs pydantic, which building a pipeline must not load.
+        from ace.roles.trace_reading.rendering import cut_middle
+
+        told = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
+        learned = (each.learning for each in reflection.extracted_learnings)
+        lines = dict.fromkeys(" ".join(text.split()) for text in (*told, *learned))
+        return cut_middle(self._redactor.redact("\n".join(filter(None, lines))), _LONGEST)[0]
+
+
+def recent_reflections_for(ctx: ACEStepContext) -> dict[str, tuple[str, ...]]:
+    """Return the argument with which a role is told about the most recent reflections; empty if it is not to be.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    recent = ctx.metadata.get("recent_reflections")
+    return {"recent_reflections": recent.texts} if isinstance(recent, RecentReflections) else {}
+
+
+def recent_reflections_after(ctx: ACEStepContext) -> tuple[str, ...]:
+    """Return the most recent reflections, that on this sample included; empty in a run without a `reflection_window`.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    recent = ctx.metadata.get("recent_reflections")
+    return recent.texts_after(ctx.reflection) if isinstance(recent, RecentReflections) else ()
+
+
+def _name_of_record(key: SampleKey, attempt: int) -> str:
+    """Return the name of a record. It begins like those of answers, so that it is deleted together with them."""
+    return json.dumps([*key, attempt, "RecentReflections", 1], ensure_ascii=False)
+
+
+_READ: Final = "trace_read"
+
+
+class KnownOfTask(NamedTuple):
+    """What is known about the task from which operations were learned."""
+
+    answers: Sequence[str] = ()
+    """The right answers."""
+    feedback: Sequence[str] = ()
+    """The feedback on the agent's answers."""
+    is_unverified: bool = False
+    """Whether a trace says that its answer was not verified, and has no ground truth either."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read from a trace."""
+
+    trace: object
+    """The trace. What was read is not used if a step has replaced it."""
+    standard: StandardTrace | None
+    """The whole trace; None from `ReflectStep` on."""
+    question: str
+    known: KnownOfTask | None
+    """None for a batch of traces, each of which has a task of its own."""
+
+
+def read_trace_of(ctx: ACEStepContext) -> StandardTrace:
+    """Return the trace of a sample as `read_trace` returns it, which an earlier step may have called.
+
+    Args:
+        ctx: The context of the sample.
+
+    Raises:
+        AmbiguousTraceError: See `read_trace`.
+        TraceConversionError: See `read_trace`.
+    """
+    from ace.roles.trace_reading import read_trace  # rarely needed, and slow to import
+
+    found = _found(ctx)
+    return read_trace(ctx.trace) if found is None or found.standard is None else found.standard
+
+
+def with_trace_read(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
+    """Return the context with its trace as it was read, for the next step.
+
+    Args:
+        ctx: The context of the sample.
+        read: Its trace, as `read_trace` returns it.
+    """
+    return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, read, read["question"], None)})
+
+
+def with_trace_facts(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
+    """Return the context with what later steps need of its trace, and without the rest of it.
+
+    Args:
+        ctx: The context of the sample.
+        read: Its trace, as `read_trace` returns it.
+    """
+    from ace.roles.trace_reading import traces_in_batch
+
+    known = _known(ctx, [read]) if traces_in_batch(ctx.trace) is None else None
+    return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, None, read["question"], known)})
+
+
+def question_of(ctx: ACEStepContext) -> str:
+    """Return the question of the sample, else that of the trace; empty if neither has one.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    question = attribute_of(ctx.sample, "question")
+    if isinstance(question, str):
+        return question
+    found = _found(ctx)
+    return read_trace_of(ctx)["question"] if found is None else found.question
+
+
+def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
+    """Return the right answers in the sample and its trace, and the feedback that says more than those.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    found = _found(ctx)
+    if found is not None and found.known is not None:
+        return found.known
+    from ace.roles.trace_reading import read_batch, traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    return _known(ctx, [read_trace_of(ctx)] if batch is None else list(read_batch(batch)[0].values()))
+
+
+def _found(ctx: ACEStepContext) -> _Read | None:
+    found = ctx.metadata.get(_READ)
+    return found if isinstance(found, _Read) and found.trace is ctx.trace else None
+
+
+def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
+    found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
+    answers = [answer for answer in found if isinstance(answer, str)]
+    said = [trace["feedback"] or "" for trace in read]
+    said += [each["correction"] for trace in read for each in trace["corrections"]]
+    return KnownOfTask(
+        answers,
+        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
+        any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
+    )
