@@ -129,8 +129,8 @@ class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment if one is given.
 
     The trace is a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
-    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged; but if it
-    verified nothing (`EnvironmentResult.verified`), `verified` with False instead of check.
+    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged. If the
+    environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with False instead.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
