@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ace.cli.errors import UsageError
 from ace.cli.inputs import STANDARD_INPUT, task_ids
 from ace.cli.learning.validated_run import ValidationOptions
-from ace.cli.options import Flag, check_from_one
+from ace.cli.options import TASK_OPTION, Flag, check_from_one
 
 if TYPE_CHECKING:
     from ace.cli.learning.learning_command import RunFlags
@@ -37,7 +37,7 @@ _OFFLINE_EPOCHS: Final = 3
 class LoopFlags:
     """Options of learning from tasks."""
 
-    task: Annotated[list[str], Parameter(name=["--task", "--beads"], negative="", show_default=False)] = field(
+    task: Annotated[list[str], Parameter(name=TASK_OPTION, negative="", show_default=False)] = field(
         default_factory=list
     )
     """Learn only from the attempts at these tasks in a trace log; separate ids by commas, or repeat the option."""
