@@ -102,7 +102,7 @@ class ReleasePages:
         name, version = request.path_params["book"], request.path_params["version"]
         reader = self._site.reader(name)
         if reader is None:
-            raise NotFoundError(f"no book {name!r} is known")
+            raise NotFoundError(f"no such book: {name!r}")
         with reader.reading() as opened:
             newest, wanted = opened.newest, opened.at(version)
             if wanted is None:
@@ -116,7 +116,7 @@ class ReleasePages:
         """Restore a version of the skillbook, as a new version that is published at once."""
         name, version = request.path_params["book"], request.path_params["version"]
         if self._site.reader(name) is None:
-            raise NotFoundError(f"no book {name!r} is known")
+            raise NotFoundError(f"no such book: {name!r}")
         with self._site.service.open_book(name) as book:
             restored = book.rollback(version, author=visitor.name)
 
@@ -158,7 +158,7 @@ class ReleasePages:
             raise RefusedError(400, "An experiment needs two different releases of one book.")
         share = form.get("share", "50")
         if not (share.isascii() and share.isdigit() and 1 <= int(share) <= 99):
-            raise RefusedError(400, "The share must be a whole number of per cent from 1 to 99.")
+            raise RefusedError(400, "The share must be a whole number of percent, from 1 to 99.")
         arms = (Arm(wanted[0], 100 - int(share)), Arm(wanted[1], int(share)))
         identifier = new_id("exp")
         values = {
