@@ -57,9 +57,9 @@ class ErrorBody(BaseModel):
     """What went wrong."""
 
     code: str
-    """A word for programs."""
+    """A code for programs."""
     message: str
-    """A sentence for people."""
+    """A message for people."""
     request_id: str
     """The id of the request, as in the header `X-Request-Id` and in the log."""
 
@@ -76,7 +76,7 @@ class ApiError(Exception):
     Args:
         status: The HTTP status.
         message: What went wrong, for people.
-        code: A word for programs; by default that of the status.
+        code: A code for programs; by default that of the status.
         retry_after: After how many seconds the request may be repeated.
     """
 
@@ -151,7 +151,7 @@ async def _not_anonymised(request: Request, error: AnonymiserError) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     # The text of an unexpected error may quote the request, so only its class and place are logged.
     _logger.error("request %s: unexpected %s", request.state.request_id, described(error))
-    return _response(request, 500, "Something unexpected went wrong; it is in the log under this request.")
+    return _response(request, 500, "An unexpected error occurred; the log contains it under the id of this request.")
 
 
 _HANDLERS: Final[Mapping[type[Exception], Callable[[Request, Any], Awaitable[Response]]]] = {
