@@ -2,9 +2,8 @@
 
 - `needed`, `is_learned`, `run_of` and `names_in_batch` read it; `model_calls_for` attributes model calls to the sample.
 - `RecentReflections` are the latest reflections of a run, which later samples of the run can be told about.
-- The trace is parsed only once, unless a step replaces it: `KnownStep` and `ReflectStep` store the parsed trace in the
-  metadata. After `ReflectStep`, only the facts that later steps need are kept, because results contain the metadata,
-  and a parsed trace may be large.
+
+The parsed trace, which is in the metadata too, is in `ace.steps.trace_facts`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ace.calls.model_calls import call_scope, current_call_scope
-from ace.environments import says_only_the_truth
 from ace.pipeline import PipelineCancelled, cancel_token_var
-from ace.protocols.errors import attribute_of
 from ace.skillbook.store import SampleKey
 
 if TYPE_CHECKING:
@@ -29,24 +26,17 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.outputs import ReflectorOutput
     from ace.redaction import Redactor
-    from ace.roles.trace_reading import StandardTrace
 
 __all__ = [
-    "KnownOfTask",
     "RecentReflections",
     "is_learned",
-    "known_of_task",
     "model_calls_for",
     "names_in_batch",
     "needed",
-    "question_of",
-    "read_trace_of",
     "recent_reflections_after",
     "recent_reflections_for",
     "run_of",
     "stop_if_cancelled",
-    "with_trace_facts",
-    "with_trace_read",
 ]
 
 T = TypeVar("T")
@@ -280,114 +270,3 @@ def recent_reflections_after(ctx: ACEStepContext) -> tuple[str, ...]:
 def _name_of_record(key: SampleKey, attempt: int) -> str:
     """Return the name of a record. It begins like those of answers, so that it is deleted together with them."""
     return json.dumps([*key, attempt, "RecentReflections", 1], ensure_ascii=False)
-
-
-_READ: Final = "trace_read"
-
-
-class KnownOfTask(NamedTuple):
-    """What is known about the task from which operations were learned."""
-
-    answers: Sequence[str] = ()
-    """The right answers."""
-    feedback: Sequence[str] = ()
-    """The feedback on the agent's answers."""
-    is_unverified: bool = False
-    """Whether a trace says that its answer was not verified, and has no ground truth either."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read from a trace."""
-
-    trace: object
-    """The trace. What was read is not used if a step has replaced it."""
-    standard: StandardTrace | None
-    """The whole trace; None from `ReflectStep` on."""
-    question: str
-    known: KnownOfTask | None
-    """None for a batch of traces, each of which has a task of its own."""
-
-
-def read_trace_of(ctx: ACEStepContext) -> StandardTrace:
-    """Return the trace of a sample as `read_trace` returns it, which an earlier step may have called.
-
-    Args:
-        ctx: The context of the sample.
-
-    Raises:
-        AmbiguousTraceError: See `read_trace`.
-        TraceConversionError: See `read_trace`.
-    """
-    from ace.roles.trace_reading import read_trace  # rarely needed, and slow to import
-
-    found = _found(ctx)
-    return read_trace(ctx.trace) if found is None or found.standard is None else found.standard
-
-
-def with_trace_read(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
-    """Return the context with its trace as it was read, for the next step.
-
-    Args:
-        ctx: The context of the sample.
-        read: Its trace, as `read_trace` returns it.
-    """
-    return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, read, read["question"], None)})
-
-
-def with_trace_facts(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
-    """Return the context with what later steps need of its trace, and without the rest of it.
-
-    Args:
-        ctx: The context of the sample.
-        read: Its trace, as `read_trace` returns it.
-    """
-    from ace.roles.trace_reading import traces_in_batch
-
-    known = _known(ctx, [read]) if traces_in_batch(ctx.trace) is None else None
-    return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, None, read["question"], known)})
-
-
-def question_of(ctx: ACEStepContext) -> str:
-    """Return the question of the sample, else that of the trace; empty if neither has one.
-
-    Args:
-        ctx: The context of the sample.
-    """
-    question = attribute_of(ctx.sample, "question")
-    if isinstance(question, str):
-        return question
-    found = _found(ctx)
-    return read_trace_of(ctx)["question"] if found is None else found.question
-
-
-def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
-    """Return the right answers in the sample and its trace, and the feedback that says more than those.
-
-    Args:
-        ctx: The context of the sample.
-    """
-    found = _found(ctx)
-    if found is not None and found.known is not None:
-        return found.known
-    from ace.roles.trace_reading import read_batch, traces_in_batch
-
-    batch = traces_in_batch(ctx.trace)
-    return _known(ctx, [read_trace_of(ctx)] if batch is None else list(read_batch(batch)[0].values()))
-
-
-def _found(ctx: ACEStepContext) -> _Read | None:
-    found = ctx.metadata.get(_READ)
-    return found if isinstance(found, _Read) and found.trace is ctx.trace else None
-
-
-def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
-    found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
-    answers = [answer for answer in found if isinstance(answer, str)]
-    said = [trace["feedback"] or "" for trace in read]
-    said += [each["correction"] for trace in read for each in trace["corrections"]]
-    return KnownOfTask(
-        answers,
-        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
-        any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
-    )
