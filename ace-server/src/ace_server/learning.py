@@ -125,7 +125,7 @@ def note_failure(service: Service, batch: str, problem: str) -> Outcome:
 
 
 class StepTimes(NamedTuple):
-    """The time that a step of a batch took, over all samples and attempts."""
+    """What a step of a batch has cost in time, over all samples and attempts."""
 
     calls: int
     """How often it ended."""

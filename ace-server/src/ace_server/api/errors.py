@@ -151,7 +151,7 @@ async def _not_anonymised(request: Request, error: AnonymiserError) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     # The text of an unexpected error may quote the request, so only its class and place are logged.
     _logger.error("request %s: unexpected %s", request.state.request_id, described(error))
-    return _response(request, 500, "An unexpected error occurred; the log contains it under the id of this request.")
+    return _response(request, 500, "Something unexpected went wrong; it is in the log under this request.")
 
 
 _HANDLERS: Final[Mapping[type[Exception], Callable[[Request, Any], Awaitable[Response]]]] = {

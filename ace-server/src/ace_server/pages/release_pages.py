@@ -158,7 +158,7 @@ class ReleasePages:
             raise RefusedError(400, "An experiment needs two different releases of one book.")
         share = form.get("share", "50")
         if not (share.isascii() and share.isdigit() and 1 <= int(share) <= 99):
-            raise RefusedError(400, "The share must be a whole number of percent, from 1 to 99.")
+            raise RefusedError(400, "The share must be a whole number of per cent from 1 to 99.")
         arms = (Arm(wanted[0], 100 - int(share)), Arm(wanted[1], int(share)))
         identifier = new_id("exp")
         values = {
