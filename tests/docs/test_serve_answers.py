@@ -132,10 +132,10 @@ def test_the_commands_of_the_page_work(tmp_path: Path, environ: Mapping[str, str
         terminal.close()
         server.kill()
         server.wait()
-    assert printed["field '[\"answer\"]' < answer.json"] == ["125000.00 euros"]
-    [better] = [text for line, [text] in printed.items() if line.endswith("| field '[\"answer\"]'")]
+    assert printed["field answer < answer.json"] == ["125000.00 euros"]
+    [better] = [text for line, [text] in printed.items() if line.endswith("| field answer")]
     assert better == "1250.00 euros"
-    [state] = [text for line, [text] in printed.items() if line.endswith('["state"]\'')]
+    [state] = [text for line, [text] in printed.items() if line.endswith("state")]
     assert state == "published"
     assert RULE in printed["ace skillbook show --skillbook ace-server/books/default.db"][0]
     assert "shop-app" in printed["ace server keys list"][0]

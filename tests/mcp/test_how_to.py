@@ -22,7 +22,7 @@ from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 pytestmark = pytest.mark.thorough  # the page is not beside the tests of a wheel
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "how-to" / "use-the-skillbook-in-mcp-clients.md"
+PAGE = ROOT / "docs" / "how-to" / "use-ace-from-an-mcp-client.md"
 HERE = ROOT / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
 _SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""A proxy in front: whose headers are believed, and whose are not."""
+"""A proxy in front: whose headers are trusted, and whose are not."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_client_that_sends_the_header_itself_is_not_let_in(proxied: Api, heade
         ({"behind_proxy": True}, SECRET),
     ],
 )
-def test_without_the_option_or_the_secret_no_user_is_believed(
+def test_without_the_option_or_the_secret_no_user_is_trusted(
     database: Database, tmp_path: Path, settings: dict[str, Any], secret: str | None
 ) -> None:
     with running_api(database, tmp_path, with_pages=True, proxy_secret=secret, **settings) as api:
@@ -159,8 +159,8 @@ def test_forwarded_addresses_and_schemes_need_the_secret_if_there_is_one(proxied
 @pytest.mark.parametrize(
     ("settings", "environ", "said"),
     [
-        ({"behind_proxy": True, "proxy_user_header": HEADER}, {}, "needs a secret in ACE_SERVER_PROXY_SECRET"),
-        ({"proxy_user_header": HEADER}, {"ACE_SERVER_PROXY_SECRET": SECRET}, "needs --behind-proxy"),
+        ({"behind_proxy": True, "proxy_user_header": HEADER}, {}, "requires a secret in ACE_SERVER_PROXY_SECRET"),
+        ({"proxy_user_header": HEADER}, {"ACE_SERVER_PROXY_SECRET": SECRET}, "requires --behind-proxy"),
         ({"behind_proxy": True}, {"ACE_SERVER_PROXY_SECRET": "short"}, "at least 16 characters"),
         ({"proxy_user_scopes": ("fly",)}, {}, "no such scope: 'fly'"),
     ],

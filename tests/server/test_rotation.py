@@ -62,7 +62,7 @@ def test_a_missing_key_is_told_while_rows_are_sealed_with_it(database: Database,
     key = seal.first_key_id
     kept = file.read_text(encoding="ascii")
     file.unlink()
-    problem = f"are sealed with the key {key}, which is not there; add the key to ACE_SERVER_KEYS or"
+    problem = f"are sealed with the key {key}, which is missing; add the key to ACE_SERVER_KEYS or"
     with pytest.raises(SealError, match=re.escape(problem)):
         open_seal(database, tmp_path, environ={})
     assert not file.exists()  # no new key hides it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ace.cli import CommandContext
-from ace.integrations import DONE, WITH_FAILURES, UsageError, check_is_path, note, print_json, print_text
+from ace.integrations import DONE, WITH_FAILURES, UsageError, check_is_path, counted, note, print_json, print_text
 
 if TYPE_CHECKING:
     from ace_beads.closing import Closing
@@ -205,9 +205,7 @@ def status(*, project: Path | None = None, as_json: Json = False, context: Comma
         as_json: Print one JSON object.
         context: Provides the settings.
     """
-    from ace_beads.status import beads_status
-
-    found = beads_status(_project(project), context.own_setting("test") or "")
+    found = _status_of(_project(project), context.own_setting("test") or "")
     if as_json:
         print_json(asdict(found))
     else:
@@ -246,6 +244,91 @@ def hook_close(id: str, *, project: Path | None = None) -> int:
     found.queue.start_learner(LEARNER_MODULE)
     print_text(f"{id} is queued; a background process learns from its attempts")
     return DONE
+
+
+@dataclass(frozen=True)
+class _QueuedIssue:
+    """An issue in the queue."""
+
+    task_id: str
+    attempts: int
+    """The number of failed attempts to learn from it."""
+    error: str
+    """The error of the last one."""
+
+
+@dataclass(frozen=True)
+class _BeadsStatus:
+    """The state of the hook and the queue of a project."""
+
+    project: str
+    """The folder of the project."""
+    installed: bool
+    hook: str
+    """The file of the hook."""
+    bd_version: str
+    """The version of `bd`; empty if it cannot be called."""
+    test: str
+    """The command that tests an issue; empty if none is set."""
+    waiting: tuple[_QueuedIssue, ...]
+    """The issues that wait to be learned from."""
+    failed: tuple[_QueuedIssue, ...]
+    """The issues that failed three times and are not retried."""
+    problems: tuple[str, ...]
+    """The problems of the hook, and the errors of the queue."""
+
+    def lines(self) -> list[str]:
+        """Return the state as lines of text."""
+        where = f"installed in {self.hook}" if self.installed else "not installed; run 'ace beads install'"
+        queued = f"{counted(len(self.waiting), 'issue')} waiting"
+        if self.failed:
+            queued += f", {len(self.failed)} failed"
+        return [
+            f"project  {self.project}",
+            f"bd       {self.bd_version or 'cannot be called'}",
+            f"hook     {where}",
+            f"test     {self.test or 'no command; set test in the table beads of ace.toml'}",
+            f"queue    {queued}",
+            *(f"         {each.task_id}" for each in self.waiting),
+            *(f"         {each.task_id} failed; run 'ace learn --task {each.task_id}'" for each in self.failed),
+        ]
+
+
+def _status_of(project: Project, test: str) -> _BeadsStatus:
+    """Return the state of the hook and the queue of a project.
+
+    Args:
+        project: The project.
+        test: The command that tests an issue; empty if none is set.
+    """
+    from ace_beads.client import BeadsClient, BeadsError
+    from ace_beads.hook_file import NOT_INSTALLED, section_problem
+
+    problems: list[str] = []
+    try:
+        version = BeadsClient(folder=project.root).version()
+    except BeadsError as error:
+        version = ""
+        problems.append(str(error))
+    problem = section_problem(project.hook)
+    is_installed = problem != NOT_INSTALLED
+    if problem is not None and is_installed:
+        problems.append(problem)
+    waiting, failed = (
+        tuple(_QueuedIssue(job.field("task_id") or job.path, job.attempts, job.error) for job in jobs)
+        for jobs in (project.queue.waiting(), project.queue.failed())
+    )
+    problems += [each.error for each in (*waiting, *failed) if each.error]
+    return _BeadsStatus(
+        project=str(project.root),
+        installed=is_installed,
+        hook=str(project.hook),
+        bd_version=version,
+        test=test,
+        waiting=waiting,
+        failed=failed,
+        problems=tuple(problems),
+    )
 
 
 def _project(folder: Path | None) -> Project:

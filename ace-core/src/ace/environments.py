@@ -407,9 +407,9 @@ class HeuristicEnvironment(TaskEnvironment):
     """Judges the form of answers whose ground truth is not known.
 
     The metrics have 1.0 or 0.0 for each check, by its name, and `confidence`, the share of checks that passed; they
-    never have `correct`. The feedback tells the reflector that nothing was verified. By default, such answers only lead
-    to tags of existing skills, because a skill that is learned from an unverified answer may repeat its error; see
-    `learn_without_truth` of `ace.runners.LearningSettings`.
+    never have `correct`. The feedback tells the reflector that the answer was not verified. By default, such answers
+    only lead to tags of existing skills, because a skill that is learned from an unverified answer may repeat its
+    error; see `learn_without_truth` of `ace.runners.LearningSettings`.
 
     Args:
         checks: The checks, at least one: `not_empty()`, `json(schema)`, `max_chars(limit)`, `cites_skill()`,
@@ -468,7 +468,7 @@ class HeuristicEnvironment(TaskEnvironment):
         found = [f"The answer {problem}." for problem in problems.values() if problem]
         said = " ".join(found) or "The checks found nothing wrong with its form."
         return EnvironmentResult(
-            f"Nothing was verified: whether the answer is right is not known. {said}", metrics=metrics, verified=False
+            f"The answer was not verified, so it may be wrong. {said}", metrics=metrics, verified=False
         )
 
 

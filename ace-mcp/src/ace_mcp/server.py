@@ -31,20 +31,21 @@ from mcp.types import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from ace import __version__
+from ace import SkillbookView, __version__
 from ace.cli import CommandContext
-from ace.integrations import UsageError
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, UsageError
 from ace_mcp.config import MCPServerConfig
 from ace_mcp.errors import ErrorCode, MCPToolError, refused_arguments
 from ace_mcp.models import SessionArguments, SessionConfig, UseSkillsInput, input_schema
-from ace_mcp.resources import skill_page, skillbook_page, skills_prompt
 from ace_mcp.sessions import OpenModel, SessionModel, SessionRegistry
 from ace_mcp.stopping import Stop
-from ace_mcp.tools import SkillbookTools
+from ace_mcp.tools import SkillbookTools, matching
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
 
+    from ace import Skill, Skillbook
+    from ace.skillbook import BlameEntry
     from ace_mcp.tools import SkillbookTool
 
 __all__ = ["SkillbookServer", "create_server"]
@@ -61,6 +62,8 @@ _BUG = "a bug in the server; its log on standard error shows where"
 _PROMPT = "use_skills"
 _SKILLBOOK_URI = "ace://skillbook/{session_id}"
 _SKILL_URI = "ace://skill/{session_id}/{id}"
+_MOST_IN_PROMPT = 20
+"""The maximum number of skills in the prompt."""
 
 
 @final
@@ -195,14 +198,14 @@ class SkillbookServer(MCPServer[None]):
             )
         given = self._checked(uri[:100], SessionArguments, {"session_id": session_id})
         with self.sessions.reading(given.session_id) as book:
-            return skill_page(book, more[0]) if more else skillbook_page(book)
+            return _skill_page(book, more[0]) if more else _skillbook_page(book)
 
     def _prompt_text(self, name: str, arguments: dict[str, Any]) -> str:
         if name != _PROMPT:
             raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"no such prompt; the prompt is {_PROMPT}")
         given = self._checked(_PROMPT, UseSkillsInput, arguments)
         with self.sessions.reading(given.session_id) as book:
-            return skills_prompt(book, given.question)
+            return _skills_prompt(book, given.question)
 
     def _tool(self, name: str) -> SkillbookTool:
         if (tool := self._tools.get(name)) is None:
@@ -281,6 +284,75 @@ class _ProgressReport:
         while (count := await self._counts.get()) is not None:
             done, total = count
             await context.report_progress(done, total, f"{done} of {total} samples")
+
+
+def _skillbook_page(book: Skillbook) -> str:
+    """Return a skillbook as Markdown.
+
+    Args:
+        book: The skillbook.
+
+    Example:
+        >>> from ace import Skillbook
+        >>> _skillbook_page(Skillbook())
+        '# Skillbook\\n\\nNothing was learned yet.\\n'
+    """
+    return f"# Skillbook\n\n{book.as_markdown().strip() or 'Nothing was learned yet.'}\n"
+
+
+def _skill_page(book: Skillbook, skill_id: str) -> str:
+    """Return a skill and its history as Markdown.
+
+    Args:
+        book: The skillbook.
+        skill_id: The id of the skill.
+
+    Raises:
+        MCPToolError: The skillbook has no such skill.
+    """
+    skill = book.get_skill(skill_id)
+    if skill is None:
+        raise MCPToolError(
+            ErrorCode.VALIDATION_ERROR, f"no skill {skill_id!r}; ace.skillbook.get lists the ids", skill_id=skill_id
+        )
+    sources = [f"- {each.trace_id}: {each.sample_question}" for each in skill.sources] or ["- unknown"]
+    history = [_history_line(entry) for entry in book.blame(skill_id)] if book.store is not None else []
+    lines = [
+        *_skill_head(skill),
+        "",
+        "## Sources",
+        "",
+        *sources,
+        "",
+        "## History",
+        "",
+        *(history or ["- not recorded"]),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _skill_head(skill: Skill) -> list[str]:
+    counters = f"helpful {skill.helpful}, harmful {skill.harmful}, neutral {skill.neutral}"
+    return [f"# {skill.id}", "", skill.content, "", f"Section {skill.section}, {skill.status}; {counters}."]
+
+
+def _history_line(entry: BlameEntry) -> str:
+    by = f" by {entry.author}" if entry.author else ""
+    return f"- version {entry.version}, {entry.at}{by}: {type(entry.event).__name__.lower()}"
+
+
+def _skills_prompt(book: Skillbook, question: str) -> str:
+    """Return a question with the skills that match it, for the client's own model.
+
+    Args:
+        book: The skillbook.
+        question: The question or task.
+    """
+    found = matching(question, SkillbookView(book).skills(), _MOST_IN_PROMPT)
+    if not found:
+        return question
+    skills = "\n".join(f"- [{each.id}] {each.content}" for each in found)
+    return f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}\n\n{question}"
 
 
 def _error_result(error: MCPToolError) -> CallToolResult:

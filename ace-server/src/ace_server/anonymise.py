@@ -42,13 +42,13 @@ _PLACEHOLDER: Final = re.compile(
     r"(?(escape)\\)\]",
     re.IGNORECASE,
 )
-"""A placeholder as models repeat it: in another case, with the backslashes of Markdown, or with a blank.
+"""A placeholder as models repeat it: in another case, with the backslashes of Markdown, or with a space.
 
 A single backslash before it belongs to the text, as in `C:\\[NAME_1]`."""
 
 
 class FoundSpan(Protocol):
-    """What a finder returns for each find: a `Span`, or any object with these attributes."""
+    """What a finder returns for each match: a `Span`, or any object with these attributes."""
 
     @property
     def start(self) -> int:
@@ -60,7 +60,7 @@ class FoundSpan(Protocol):
 
     @property
     def kind(self) -> str:
-        """What was found, in a word such as `name`; it becomes the placeholder `[NAME_1]`."""
+        """What was found, as a word such as `name`; it becomes the placeholder `[NAME_1]`."""
 
 
 class Span(NamedTuple):
@@ -71,7 +71,7 @@ class Span(NamedTuple):
     end: int
     """The position after the last character."""
     kind: str
-    """What was found, in a word such as `name`; it becomes the placeholder `[NAME_1]`."""
+    """What was found, as a word such as `name`; it becomes the placeholder `[NAME_1]`."""
 
 
 @runtime_checkable
@@ -94,10 +94,10 @@ class AnonymiserError(Exception):
 
 
 class BuiltInFinder:
-    """Finds e-mail addresses, numbers of telephones, cards, bank accounts and persons, keys and passwords.
+    """Finds e-mail addresses, numbers of telephones, cards, bank accounts and identity documents, keys and passwords.
 
     It finds what `ace.redaction` finds with `thorough=True`. It does **not** find names, streets, dates of birth, or
-    anything else that has no form of its own.
+    anything else without a fixed format.
 
     Example:
         >>> [(span.kind, span.start) for span in BuiltInFinder().find("Ann Lee, jane@acme.com, 030 1234567")]
@@ -118,7 +118,7 @@ class BuiltInFinder:
 
 @dataclass(frozen=True, slots=True)
 class Anonymised:
-    """Texts in which personal data is replaced by placeholders. Neither `repr` nor `pickle` reveals what they mean."""
+    """Texts in which personal data is replaced by placeholders. Neither `repr` nor `pickle` reveals their values."""
 
     texts: tuple[str, ...]
     """The texts with placeholders, in the order in which they were given."""
@@ -130,7 +130,7 @@ class Anonymised:
         return len(self._values)
 
     def restore(self, text: str) -> str:
-        """Return a text with the placeholders replaced by what they mean; unknown placeholders are left alone.
+        """Return a text with the placeholders replaced by their values; unknown placeholders are not changed.
 
         Args:
             text: What a model answered.
@@ -147,7 +147,7 @@ class Anonymised:
         return _PLACEHOLDER.sub(lambda found: self._values.get(_meaning(found), found[0]), text)
 
     def __reduce__(self) -> str:
-        raise TypeError("what the placeholders mean stays in memory: an Anonymised cannot be pickled or copied")
+        raise TypeError("the values of the placeholders stay in memory: an Anonymised cannot be pickled or copied")
 
 
 def anonymise(texts: Sequence[str], finder: Finder) -> Anonymised:
@@ -155,7 +155,7 @@ def anonymise(texts: Sequence[str], finder: Finder) -> Anonymised:
 
     Args:
         texts: All texts of the request that a model will see, so that the same value gets the same placeholder in each.
-        finder: What finds the personal data.
+        finder: Finds the personal data.
 
     Raises:
         AnonymiserError: The finder failed or returned an invalid span. The texts must not be sent.
@@ -182,7 +182,7 @@ def anonymise_value(value: object, finder: Finder) -> object:
 
     Args:
         value: Texts, numbers, lists and dicts with texts as keys.
-        finder: What finds the personal data.
+        finder: Finds the personal data.
 
     Raises:
         AnonymiserError: The finder failed or returned an invalid span.

@@ -2,11 +2,11 @@
 
 Every change, every reading of text of users and every rejected login is a row. Rows are only ever added. Each contains
 the hash of the row before and its own, so that a row cannot be changed, removed or exchanged without notice; the table
-`audit_head` says which rows there are, so that neither can the first or the last one. Its single row is also what
-concurrent writers wait for.
+`audit_head` contains the first and the last number, so that rows at the ends cannot be removed either. Concurrent
+writers wait for its single row.
 
 The hashes need no key. A person who can write to the database can therefore replace the whole log by a consistent one.
-Against that, note the head that `ace server status` prints, elsewhere, and have it compared with `check(known=...)`.
+To detect that, note the head that `ace server status` prints in another place, and pass it to `check(known=...)`.
 
 A row contains ids and numbers, never text of a user; subjects have pseudonyms (`ace_server.subjects`).
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["AuditCheck", "AuditHead", "check", "purge", "record"]
 
 _GENESIS: Final = "0" * 64
-"""What the first row of all has as the hash of the row before."""
+"""The previous hash in the very first row."""
 _LONGEST: Final = 200
 """The maximum length of what a client chose, in characters; more is cut off."""
 _LONGEST_TARGET: Final = 20_000
@@ -40,7 +40,7 @@ _ROWS_AT_ONCE: Final = 2_000
 
 
 class AuditHead(NamedTuple):
-    """The newest row: its number and hash. Noted elsewhere, it proves later that no row up to it was changed.
+    """The newest row: its number and hash. If noted elsewhere, it proves later that no row up to it was changed.
 
     Example:
         >>> str(AuditHead(12, "ab" * 32)) == "12:" + "ab" * 32
@@ -78,11 +78,11 @@ class AuditCheck:
     """What a check of the whole log found."""
 
     rows: int
-    """The number of rows that were found to be right."""
+    """The number of valid rows before the first problem."""
     head: AuditHead
     """The newest row."""
     problem: str | None = None
-    """The first thing that is wrong, and at which row; None if all is right."""
+    """The first problem, with its row; None if there is none."""
 
 
 def record(
@@ -97,7 +97,7 @@ def record(
         connection: A transaction that writes, as `Database.writing` opens it: with it, the row is committed or not.
         who: The id of a key, `worker`, `command`, or `-` if it is not known.
         what: The action, such as `release.publish`, `text.read` or `login.rejected`.
-        target: The id of the object that was changed or read; several are separated by blanks.
+        target: The id of the object that was changed or read; several are separated by spaces.
         origin: The address of the client.
     """
     number, previous = _next(connection)
@@ -182,7 +182,7 @@ def _limits(connection: sa.Connection) -> tuple[int, AuditHead]:
 
 
 def _checked(connection: sa.Connection, first: int, head: AuditHead) -> tuple[int, str | None]:
-    """Return how many rows are right, and the first problem."""
+    """Return the number of valid rows, and the first problem."""
     if head.number == 0 and connection.scalar(sa.select(sa.func.count()).select_from(audit)):
         return 0, "the table audit_head is empty"
     rows, expected, previous = 0, first, _GENESIS if first == 1 else None

@@ -41,7 +41,7 @@ class BatchNotFailedError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookRules:
-    """What applies to a book: its own settings, and those of the service where it has none."""
+    """The settings of a book: its own, and those of the service where it has none."""
 
     name: str
     """The name of the book."""
@@ -54,13 +54,13 @@ class BookRules:
     batch_size: int
     """The number of new feedback items that start a batch."""
     batch_age: float
-    """How old the oldest new feedback is when it makes a batch, in seconds."""
+    """The age of the oldest new feedback at which a batch is made, in seconds."""
     review_share: float
     """The largest share of requests that are listed for review because they are uncertain."""
 
 
 def book_rules(service: Service, connection: sa.Connection, name: str) -> BookRules:
-    """Return what applies to a book, and keep others from making batches of it until the end of the transaction.
+    """Return the settings of a book, and prevent others from making batches of it until the transaction ends.
 
     Args:
         service: The service.
@@ -213,7 +213,7 @@ def _compared(text: str) -> str:
 
 
 def _add_judgements(connection: sa.Connection, rules: BookRules) -> None:
-    """Add a judgement for each request that has got no feedback for as long as a batch may wait."""
+    """Add a judgement for each request that has received no feedback for as long as a batch may wait."""
     due = sa.select(_REQUEST.c.id, _REQUEST.c.subject).where(
         _REQUEST.c.book == rules.name, _REQUEST.c.judged.is_(sa.false()), _REQUEST.c.at <= now() - rules.batch_age
     )
@@ -262,7 +262,7 @@ def _last_listed(book: sa.ColumnElement[str] | str) -> sa.Select[tuple[str | Non
 
 
 def _busy_books() -> sa.Select[tuple[str]]:
-    """Return the query for the books that have something to look at; it only seeks in indexes."""
+    """Return the query for the books with rows to process; it only uses indexes."""
     book = tables.book.c
     of_book = _REQUEST.c.book == book.name
     has_new = sa.exists().where(_FEEDBACK.c.book == book.name, _FEEDBACK.c.state == "new")

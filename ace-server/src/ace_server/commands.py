@@ -86,12 +86,12 @@ def run(
 
     Args:
         where: Options of the service.
-        host: The address to listen on; other than loopback, it needs TLS. [env: ACE_SERVER_HOST] [default: 127.0.0.1]
+        host: The address to listen on; other than loopback requires TLS. [env: ACE_SERVER_HOST] [default: 127.0.0.1]
         port: The port; 0 takes a free one. [env: ACE_SERVER_PORT] [default: 8765]
         no_worker: Do not learn in this process; another one does, with `ace server worker`.
         tls_cert: The certificate for TLS, as a PEM file.
         tls_key: The key of the certificate, as a PEM file.
-        behind_proxy: A proxy in front does TLS, and sets X-Forwarded-For and X-Forwarded-Proto.
+        behind_proxy: A proxy in front terminates TLS, and sets X-Forwarded-For and X-Forwarded-Proto.
             [env: ACE_SERVER_BEHIND_PROXY]
         skillbook: Serve this existing skillbook in place, as the book `default`.
         model_options: Options of the model.
@@ -103,7 +103,7 @@ def run(
     from ace_server.proxy import proxy_secret
 
     if (tls_cert is None) != (tls_key is None):
-        raise UsageError("--tls-cert and --tls-key are given together")
+        raise UsageError("--tls-cert and --tls-key must be given together")
     running.check_address(settings.host, is_protected=tls_cert is not None or settings.behind_proxy)
     secret_of_proxy = proxy_secret(settings)
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
@@ -280,8 +280,8 @@ def add_key(
 
     Args:
         name: The name of its owner.
-        scope: Its scopes: infer, feedback, read, review, admin (includes all), with commas between them.
-        book: The only book that it is for.
+        scope: Its scopes: infer, feedback, read, review, admin (includes all); separated by commas.
+        book: The only book that it is valid for.
         rate: The maximum number of requests, such as 60/minute; counted in each process.
         budget: The maximum cost of its answers per day (UTC), in USD, such as 5/day.
         expires: The number of days after which it expires.
@@ -310,7 +310,7 @@ def add_key(
                 audit.record(connection, who="command", what="key.add", target=identifier)
         except ValueError as error:
             raise UsageError(str(error)) from error
-    note(f"ace: added {identifier}; the key is shown only now")
+    note(f"ace: added {identifier}; the key is shown only once")
     print_text(secret)
     return DONE
 

@@ -52,9 +52,9 @@ _MIGRATION_LOCK: Final = 0x41434553
 
 
 def _add_figures_and_hash_idempotency_keys(connection: sa.Connection) -> None:
-    """Add what version 2 has more than version 1, unless `create_all` has just done it.
+    """Add the columns of version 2, unless `create_all` has just created them.
 
-    Idempotency keys were stored as the client had sent them, which may be an address or a name. They are forgotten, not
+    Idempotency keys were stored as the client had sent them, which may be an address or a name. They are deleted, not
     hashed: the key of the hash is sealed, and they are only needed while a client repeats a request.
     """
     schema = connection.get_execution_options().get("schema_translate_map", {}).get(None)
@@ -74,7 +74,7 @@ MIGRATIONS: Final[tuple[Callable[[sa.Connection], None], ...]] = (
     METADATA.create_all,
     _add_figures_and_hash_idempotency_keys,
 )
-"""What brings a database from each version to the next one."""
+"""The migrations from each version to the next."""
 
 
 class DatabaseUnavailableError(Exception):
@@ -82,7 +82,7 @@ class DatabaseUnavailableError(Exception):
 
 
 class DatabaseVersionError(Exception):
-    """The database was made by another version of ace-server. The text says what to do."""
+    """The database was created by another version of ace-server. The text says what to do."""
 
 
 def now() -> float:
@@ -91,7 +91,7 @@ def now() -> float:
 
 
 def new_id(kind: str) -> str:
-    """Return a new id, greater than the earlier ones of this kind that this process has made.
+    """Return a new id, greater than the earlier ones of this kind that this process has created.
 
     Args:
         kind: What it names, such as `req`.
@@ -177,7 +177,7 @@ class Database:
             raise DatabaseUnavailableError(f"the database {self.shown} is not available: {_reason(error)}") from error
 
     def migrate(self) -> int:
-        """Create the tables, or bring them to this version.
+        """Create the tables, or migrate them to this version.
 
         Returns:
             The number of migrations that were applied.
@@ -233,7 +233,7 @@ class Database:
     def _check_not_newer(self, version: int) -> None:
         if version > len(MIGRATIONS):
             raise DatabaseVersionError(
-                f"the database {self.shown} has version {version}, this ace-server knows {len(MIGRATIONS)}; "
+                f"the database {self.shown} has version {version}, but this ace-server supports {len(MIGRATIONS)}; "
                 "nothing was changed; install a newer ace-server"
             )
 
@@ -243,7 +243,7 @@ class Database:
         return connection.scalar(sa.select(schema_version.c.version)) or 0
 
     def _prepare(self) -> None:
-        """Create the file for its owner only, and switch it to WAL, which lasts."""
+        """Create the file for its owner only, and switch it to WAL, which is permanent."""
         if not self.is_sqlite:
             return
         try:
@@ -299,6 +299,6 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the driver says, in one line, without the statement and its values."""
+    """Return the message of the driver in one line, without the statement and its values."""
     said = str(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
     return shown_location(" ".join(said.split()))

@@ -28,7 +28,7 @@ _POINTS: Final = 0.05
 _TWO_SIDED_5_PERCENT: Final = 1.96
 _POWER_80_PERCENT: Final = 0.8416
 _FEWEST_SCORES: Final = 5
-"""With fewer scores, their spread cannot be told."""
+"""With fewer scores, their spread cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class RunningExperiment:
 
 
 def arms_from_json(text: str) -> tuple[Arm, ...]:
-    """Return the arms as they are stored.
+    """Read the arms from the column in which they are stored.
 
     Args:
         text: The column `arms`.
@@ -83,7 +83,7 @@ def arms_from_json(text: str) -> tuple[Arm, ...]:
 
 
 def arms_to_json(arms: Sequence[Arm]) -> str:
-    """Return what is stored of arms.
+    """Return the arms as text, as they are stored.
 
     Args:
         arms: The arms.
@@ -116,7 +116,7 @@ def stop(connection: sa.Connection, experiment: str, winner: int | None, arms: S
 
 
 def report(database: Database, experiment: str, arms: Sequence[Arm]) -> list[ArmReport]:
-    """Return what is known of the arms of an experiment. Each request counts once, with its newest feedback.
+    """Return what is known about the arms of an experiment. Each request counts once, with its newest feedback.
 
     Args:
         database: The database.

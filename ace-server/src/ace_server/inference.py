@@ -1,6 +1,6 @@
 """Answers questions with the published releases, which are held in memory.
 
-A thread asks the database every `sync_seconds` for the published releases, and loads those that are new next to the old
+A thread asks the database every `sync_seconds` for the published releases, and loads new ones beside the old
 ones. Requests in flight finish with the release that they began with. If the database or a skillbook cannot be read,
 the releases in memory remain in use.
 """
@@ -56,7 +56,7 @@ _BOOKS: Final = sa.select(
 
 
 class BusyError(Exception):
-    """As many answers are being generated as are allowed, and none ended in time."""
+    """The maximum number of answers is being generated, and none ended in time."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GivenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The releases of one moment; it is replaced as a whole."""
+    """A snapshot of the releases; it is replaced as a whole."""
 
     published: Mapping[str, LoadedRelease]
     """By the name of the book."""
@@ -104,7 +104,7 @@ class _Loaded:
     experiments: Mapping[str, RunningExperiment]
     """By the name of the book."""
     unreadable: frozenset[str] = frozenset()
-    """The names of the books whose skillbook cannot be read. What was loaded of them before is used."""
+    """The names of the books whose skillbook cannot be read. The releases that were loaded before are used."""
 
 
 @final
@@ -136,14 +136,14 @@ class Inference:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking for new releases."""
+        """Stop checking for new releases."""
         self._is_stopped = True
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def wake(self) -> None:
-        """Look for new releases now."""
+        """Check for new releases now."""
         self._wake.set()
 
     def sync(self) -> None:
@@ -166,7 +166,7 @@ class Inference:
         return self._loaded.published
 
     def has_book(self, book: str) -> bool:
-        """Return whether there is a book, also if its skillbook cannot be read.
+        """Return whether a book exists, even if its skillbook cannot be read.
 
         Args:
             book: Its name.
@@ -268,7 +268,7 @@ class Inference:
         for release, (book, version) in wanted.items():
             try:
                 by_id[release] = self._loaded_release(release, book, version)
-            except SkillbookError as error:  # the other books do not suffer from it
+            except SkillbookError as error:  # the other books are not affected
                 unreadable.add(book.name)
                 _logger.warning("the book %s cannot be read: %s", book.name, type(error).__name__)
         found: dict[str, LoadedRelease] = {}
@@ -319,13 +319,13 @@ class Inference:
             try:
                 self._finders[reference] = load_finder(reference)
             except UsageError as error:
-                _logger.error("the book %s is not answered from: %s", book.name, error)
+                _logger.error("the book %s cannot be used for answers: %s", book.name, error)
                 return _MissingFinder()  # it is loaded again at the next sync
         return self._finders[reference]
 
 
 class _MissingFinder:
-    """What a book has whose anonymiser cannot be loaded: its questions are not sent to a model."""
+    """Replaces an anonymiser that cannot be loaded: no question of the book is sent to a model."""
 
     def find(self, text: str) -> NoReturn:
         raise AnonymiserError("the anonymiser cannot be loaded")

@@ -49,7 +49,7 @@ class GivenFeedback:
     correction: str | None = None
     """The right answer."""
     comment: str | None = None
-    """What the user says."""
+    """The comment of the user."""
     idempotency_key: str | None = None
     """The pseudonym of a key with which the same feedback may be sent again."""
 
@@ -80,8 +80,8 @@ def request_row(
         model: The model string.
         question: The question.
         context: Further material.
-        subject: Whom the request belongs to.
-        metadata: What the client wants to find again.
+        subject: The pseudonym of the user that the request belongs to.
+        metadata: Data of the client that is stored with the request.
         experiment: The experiment.
         arm: The number of the arm.
     """
@@ -172,7 +172,7 @@ def store_trace(
         book: The name of the book.
         trace: The trace, as JSON.
         key: The id of the key.
-        subject: Whom it belongs to.
+        subject: The pseudonym of the user that it belongs to.
         idempotency_key: The pseudonym of a key with which the same trace may be sent again.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Runs batches in the background with DBOS: everything that knows DBOS is in this module.
+"""Runs batches in the background with DBOS, which only this module uses.
 
 A batch is one workflow, whose id is that of the batch, so that queueing it twice changes nothing. Batches of one book
 run one after the other, those of different books at the same time. DBOS is not relied on to do anything exactly once: a
@@ -6,15 +6,15 @@ workflow only calls `ace_server.learning.learn`, which may be called any number 
 
 The loop of a worker does four things in turn, on a thread of its own:
 
-- it says that the worker is alive, in the table `worker`;
+- it records in the table `worker` that the worker is alive;
 - it makes batches (`ace_server.batches`) and queues those that are not queued yet, such as those of a process that was
   killed in between;
-- it deletes what DBOS keeps of batches that ended long ago;
-- it resumes what workers have left that are silent or have stopped. DBOS itself resumes only the workflows of its own
+- it deletes the records of DBOS on batches that ended long ago;
+- it resumes the batches of workers that have stopped or are silent. DBOS itself resumes only the workflows of its own
   executor id, and every worker has a new one.
 
-With SQLite, one process works at a time, and a lock on a file says which one. So what others have left there is resumed
-at once.
+With SQLite, one process works at a time, which holds a lock on a file. So the batches of others are resumed there at
+once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["APPLICATION_VERSION", "Worker", "WorkerRunningError", "start_worker"
 logger = logging.getLogger(__name__)
 
 APPLICATION_VERSION: Final = "jobs-1"
-"""The version of the workflows. DBOS leaves the work of other versions alone, so it only changes with their meaning."""
+"""The version of the workflows. DBOS ignores the workflows of other versions, so it only changes with their meaning."""
 
 _QUEUE: Final = "batches"
 _WORKFLOW: Final = "feedback"
@@ -59,7 +59,7 @@ _LOCK: Final = "worker.lock"
 _BATCH: Final = tables.batch
 _WORKER: Final = tables.worker
 _SCHEDULER_SECONDS: Final = 3600.0
-"""How often DBOS looks for schedules of its own, of which there are none."""
+"""How often DBOS checks for its own schedules, of which there are none."""
 _CLEANING_SECONDS: Final = 3600.0
 _DAY: Final = 86_400.0
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -81,7 +81,7 @@ class _StoppedError(BaseException):
 
 
 def start_worker(service: Service) -> Worker:
-    """Start the worker of this process. It has to be stopped.
+    """Start the worker of this process. The caller must stop it.
 
     It takes some seconds, because DBOS is imported. A process has at most one worker.
 
@@ -130,7 +130,7 @@ class Worker:
                 path = self._service.settings.data / _LOCK
                 if not opening.enter_context(passing_lock(path)):
                     raise WorkerRunningError(
-                        f"another process works on {self._service.database.shown} already, and SQLite takes one at a "
+                        f"another process works on {self._service.database.shown} already, and SQLite allows one at a "
                         "time; stop it, or use a Postgres database (--database postgresql://...)"
                     )
             self._beat()
@@ -176,14 +176,14 @@ class Worker:
                 return
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """Do what is repeated anyway. The first failure in a row is logged, and when it works again."""
+        """Run a task that is repeated. The first of several failures in a row is logged, and the recovery."""
         name = work.__name__.strip("_")
         try:
             work()
         except Exception as error:
             if name not in self._failing:
                 said = error if isinstance(error, DatabaseUnavailableError) else f"unexpected {described(error)}"
-                logger.warning("Worker %s: %s failed, and is repeated: %s", self.id, name, said)
+                logger.warning("Worker %s: %s failed and will be repeated: %s", self.id, name, said)
             self._failing.add(name)
         else:
             if name in self._failing:
@@ -207,7 +207,7 @@ class Worker:
         self._queued = {(row.id, row.attempts) for row in queued}
 
     def _resume_silent(self) -> None:
-        """Queue what silent workers were working on, and forget them."""
+        """Queue the batches of silent workers, and delete the rows of these workers."""
         silent_since = now() - self._service.settings.silent_seconds
         is_gone: sa.ColumnElement[bool] = (_WORKER.c.at < silent_since) | _WORKER.c.stopped_at.is_not(None)
         if self._service.database.is_sqlite:  # this process has the lock, so all others have ended
@@ -356,5 +356,5 @@ def _resume(workers: Sequence[str]) -> list[str]:
 
 
 def _address(database: Database) -> str:
-    """Return the address as DBOS wants it."""
+    """Return the address in the form that DBOS requires."""
     return database.url.replace("sqlite+pysqlite://", "sqlite://").replace("postgresql+psycopg://", "postgresql://")

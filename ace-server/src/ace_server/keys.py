@@ -48,7 +48,7 @@ class Rights:
     scopes: frozenset[str]
     """The scopes."""
     book: str | None
-    """The only book that it may do it with; None for all."""
+    """The only book that it may use; None for all."""
 
     def allows(self, scope: Scope) -> bool:
         """Return whether it has a scope. The scope `admin` includes the others.
@@ -74,15 +74,15 @@ class Key(Rights):
     id: str
     """Its id."""
     name: str
-    """Whose it is."""
+    """The name of its owner."""
     hash: str
     """The SHA-256 of the secret, hexadecimal."""
     prefix: str
     """The first 8 characters of the secret, for lists."""
     rate: str | None
-    """How many requests it may make, such as `60/minute`."""
+    """The maximum rate of its requests, such as `60/minute`."""
     budget: float | None
-    """What its answers may cost per day (UTC), in USD."""
+    """The maximum cost of its answers per day (UTC), in USD."""
     created_at: float
     """When it was created, in seconds since 1970."""
     expires_at: float | None
@@ -119,11 +119,11 @@ def add_key(
 
     Args:
         connection: A transaction that writes.
-        name: Whose it is.
+        name: The name of its owner.
         scopes: What it may be used for.
         book: The only book that it is for.
-        rate: How many requests it may make, such as `60/minute`.
-        budget: What its answers may cost per day (UTC), in USD.
+        rate: The maximum rate of its requests, such as `60/minute`.
+        budget: The maximum cost of its answers per day (UTC), in USD.
         expires_at: When it expires, in seconds since 1970.
 
     Returns:
@@ -168,7 +168,7 @@ def _rate(text: str) -> RateLimitItem:
 
 
 def revoke_key(connection: sa.Connection, key: str) -> str | None:
-    """Revoke a key, and return its id, or None if there is no such key or it is not valid any more.
+    """Revoke a key, and return its id, or None if there is no such key or it is no longer valid.
 
     Args:
         connection: A transaction that writes.
@@ -231,7 +231,7 @@ def add_login_token(connection: sa.Connection) -> str:
 
 
 def use_login_token(connection: sa.Connection, token: str) -> bool:
-    """Use up a token, and return whether it was valid.
+    """Consume a token, and return whether it was valid.
 
     Args:
         connection: A transaction that writes.
@@ -248,7 +248,7 @@ def use_login_token(connection: sa.Connection, token: str) -> bool:
 
 @final
 class KeyRing:
-    """Finds keys by their secrets. They are held in memory, so that they are known while the database is not reachable.
+    """Finds keys by their secrets. They are cached, so that they are known while the database cannot be reached.
 
     Args:
         database: The database.
@@ -261,7 +261,7 @@ class KeyRing:
         self._read_at = float("-inf")
 
     def recent(self, secret: str) -> Key | None:
-        """Return the key without asking the database; None if that has to be asked, or the key is not valid.
+        """Return the key without a query; None if the database must be queried, or the key is not valid.
 
         Args:
             secret: What the client sent.

@@ -1,6 +1,6 @@
 """Learns from one batch of feedback, and publishes what passed.
 
-Everything that learns belongs to `ace`: a batch is a run of `TraceAnalyser` whose name is the id of the batch. The run
+The learning itself is done by `ace`: a batch is a run of `TraceAnalyser` whose name is the id of the batch. The run
 is resumed whenever an attempt ends early, so each sample is committed once, and an answer that the store has recorded
 is not paid for again. `learn` may therefore be called any number of times, by any worker.
 
@@ -99,7 +99,7 @@ def learn(service: Service, batch: str, *, worker: str, token: CancellationToken
 
 
 def note_failure(service: Service, batch: str, problem: str) -> Outcome:
-    """Note that an attempt failed as a whole, such as because the skillbook could not be opened.
+    """Note that an attempt failed as a whole, for example because the skillbook could not be opened.
 
     Args:
         service: The service.
@@ -160,7 +160,7 @@ def steps_from_json(text: str | None) -> dict[str, StepTimes]:
 
 
 class _Candidate(NamedTuple):
-    """What a batch has made of its book."""
+    """What a batch has changed in its book."""
 
     version: int
     score: float | None
@@ -216,7 +216,7 @@ def _candidate(
     traces: Collection[str],
     token: CancellationToken,
 ) -> _Candidate | None:
-    """Return what the batch has made of the book; None if it changed nothing.
+    """Return what the batch has changed in the book; None if nothing.
 
     If the book has validation samples, the states before and after are scored, and the book is rolled back if the score
     fell, unless it has been changed since.
@@ -401,7 +401,7 @@ class _Spent:
                     steps = _joined(steps_from_json(before), self._steps)
                     connection.execute(of_batch.values(learned=self._learned, steps=_steps_to_json(steps), **added))
             except DatabaseUnavailableError as error:  # they are written with the next ones
-                logger.debug("Batch %s: its figures cannot be written: %s", self._batch, error)
+                logger.debug("Batch %s: its counters cannot be written: %s", self._batch, error)
                 return
             self._calls = self._tokens = self._accepted = self._refused = 0
             self._cost = 0.0

@@ -1,4 +1,4 @@
-"""What a key may use: its rate, its budget per day, and its requests in flight. All of it is counted per process."""
+"""The limits of a key: its rate and its requests in flight, counted per process, and its budget per day."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _logger = logging.getLogger(__name__)
 
 _DAY: Final = 86_400.0
 _UNPRICED: Final = 10 / 1_000_000
-"""What a token of a model without a known price counts as, in USD."""
+"""The assumed price of a token of a model without a known price, in USD."""
 _SECONDS_KNOWN: Final = 10.0
 _WRONG_LOGINS: Final = "60/minute"
 
 
 class OverLimitError(Exception):
-    """A key has used up what it may.
+    """A key has exceeded a limit.
 
     Attributes:
-        retry_after: After how many seconds it may try again.
+        retry_after: The number of seconds after which it may try again.
     """
 
     def __init__(self, message: str, retry_after: float) -> None:
@@ -84,7 +84,7 @@ class Limits:
             key: The key.
 
         Raises:
-            OverLimitError: It has made as many as it may.
+            OverLimitError: It has made the maximum number of requests.
         """
         if key.rate is not None:
             self._hit(key.rate, key.id, "the rate of the key is exceeded")

@@ -1,4 +1,4 @@
-"""The thread that deletes: what was asked for within seconds, and what is old once a night."""
+"""The thread that deletes data: on request within seconds, and expired data once a night."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NIGHT: Final = 3 * 3600.0
 
 @final
 class Maintenance:
-    """Deletes, in a thread.
+    """Deletes data on a thread of its own.
 
     Args:
         service: The service.
@@ -44,11 +44,11 @@ class Maintenance:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now for what is to be deleted."""
+        """Check now for data to delete."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Stop after what is being deleted now."""
+        """Stop after the current deletion."""
         self._is_stopped = True
         self._wake.set()
         self._thread.join()
@@ -58,9 +58,9 @@ class Maintenance:
             try:
                 self._delete()
             except (DatabaseUnavailableError, SkillbookError) as error:
-                _logger.warning("what is to be deleted will be deleted later: %s", type(error).__name__)
-            except Exception as error:  # it is tried again: the thread must not end, since no other one deletes
-                _logger.error("what is to be deleted will be deleted later: unexpected %s", described(error))
+                _logger.warning("a deletion failed and will be tried again: %s", type(error).__name__)
+            except Exception as error:  # tried again: the thread must not end, because no other one deletes
+                _logger.error("a deletion failed and will be tried again: unexpected %s", described(error))
             self._wake.wait(_PAUSE)
             self._wake.clear()
 

@@ -37,7 +37,7 @@ ADMIN_KEY: Final = "admin.key"
 
 
 def opened_database(settings: ServerSettings, *, create: bool = False) -> Database:
-    """Open the database, with its tables brought to this version.
+    """Open the database, and migrate its tables to this version.
 
     Args:
         settings: The settings.
@@ -140,9 +140,9 @@ def add_book(
         settings: The settings.
         database: The database.
         name: Its name.
-        location: Where it is; by default in the data folder or in the database.
-        skills_from: A skillbook whose skills it begins with.
-        exist_ok: Whether it may be there already; its location is then changed to the one that is given.
+        location: Its location; by default in the data folder or in the database.
+        skills_from: A skillbook from which the initial skills are copied.
+        exist_ok: Whether it may exist already; its location is then changed to the given one.
         anonymise: Whether personal data is replaced before a model gets it; by default as in the settings.
         anonymiser: The class that finds it, as `package.module:Class`.
 
@@ -160,7 +160,7 @@ def add_book(
     with database.writing() as connection:
         row = connection.execute(sa.select(tables.book).where(tables.book.c.name == name)).first()
         if row is not None and not exist_ok:
-            raise UsageError(f"there is a book {name!r} already")
+            raise UsageError(f"the book {name!r} exists already")
         if row is None:
             connection.execute(
                 sa.insert(tables.book).values(

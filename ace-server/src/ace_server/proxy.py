@@ -1,8 +1,8 @@
-"""What the service believes of a proxy in front: the client's address, the scheme, and who has logged in there.
+"""Which headers of a proxy in front are trusted: the client's address, the scheme, and who has logged in there.
 
 A client can send the same headers itself. Therefore only the last entry of `X-Forwarded-For` counts, which the proxy
-has appended; and where the proxy shares a secret with the service, nothing is believed without it. A user is never
-believed without the secret, since other clients on the network could otherwise call the service directly as anyone.
+has appended; and if the proxy shares a secret with the service, no header is trusted without it. A user is never
+trusted without the secret, because other clients on the network could otherwise call the service directly as anyone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def proxy_secret(settings: ServerSettings, environ: Mapping[str, str] | None = N
         The secret; None if there is none.
 
     Raises:
-        UsageError: A user would be believed without the secret, the secret is short, or a scope is not known.
+        UsageError: A user would be trusted without the secret, the secret is short, or a scope is not known.
     """
     secret = (os.environ if environ is None else environ).get(SECRET_VARIABLE) or None
     if unknown := [each for each in settings.proxy_user_scopes if each not in SCOPES]:
@@ -55,10 +55,10 @@ def proxy_secret(settings: ServerSettings, environ: Mapping[str, str] | None = N
     if secret is not None and (len(secret) < _SHORTEST_SECRET or not secret.isascii()):
         raise UsageError(f"{SECRET_VARIABLE} must have at least {_SHORTEST_SECRET} characters, all of them ASCII")
     if settings.proxy_user_header and not settings.behind_proxy:
-        raise UsageError("the setting proxy_user_header needs --behind-proxy")
+        raise UsageError("the setting proxy_user_header requires --behind-proxy")
     if settings.proxy_user_header and secret is None:
         raise UsageError(
-            f"the setting proxy_user_header needs a secret in {SECRET_VARIABLE}, which the proxy sends as "
+            f"the setting proxy_user_header requires a secret in {SECRET_VARIABLE}, which the proxy sends as "
             f"{SECRET_HEADER}; without it, any client could name a user"
         )
     return secret
@@ -70,8 +70,8 @@ class BehindProxy:
 
     Args:
         app: The application.
-        secret: The secret of the proxy; None believes every client, except about users.
-        user_header: The header in which the proxy names the user; empty believes none.
+        secret: The secret of the proxy; None trusts every client, except for users.
+        user_header: The header in which the proxy names the user; if empty, none is accepted.
     """
 
     def __init__(self, app: ASGIApp, secret: str | None, user_header: str) -> None:

@@ -1,4 +1,4 @@
-"""Releases: versions of a book that are answered with."""
+"""Releases: the versions of a book that answers are based on."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def add_release(
     score: float | None = None,
     batch: str | None = None,
 ) -> str:
-    """Add a candidate, and return its id: that of the release of this version, if there is one.
+    """Add a candidate and return its id, or that of the existing release of this version.
 
     Args:
         connection: A transaction that writes.
         book: The name of the book.
         version: The version of its skillbook.
         by: The id of the key, or `worker`.
-        reason: Why, for people.
+        reason: The reason, as text.
         score: The held-out score, from 0 to 1.
         batch: The batch that ended with this version.
     """
@@ -57,7 +57,7 @@ def publish(connection: sa.Connection, release: str, *, by: str, reason: str | N
         connection: A transaction that writes.
         release: The id of the release.
         by: The id of the key, or `worker`.
-        reason: Why, for people.
+        reason: The reason, as text.
 
     Returns:
         Whether it was not published already.

@@ -43,7 +43,7 @@ _UNFINISHED: Final = ("queued", "running")
 _IN_FILES: Final = deletion.c.done_at.is_not(None) & deletion.c.failed
 """The deletions whose rows are deleted, but may still be in unused parts of the files."""
 _MARGIN_SECONDS: Final = 10.0
-"""How long a request may wait before it is answered, and its row after that."""
+"""How long a request may wait before it is answered, and its row before it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PurgeReport:
     """What was deleted, or would be."""
 
     rows: Mapping[str, int]
-    """The number of rows by what they are, such as `requests`."""
+    """The number of rows by their kind, such as `requests`."""
     answers: int
     """The number of forgotten answers of models."""
     is_scrubbed: bool
@@ -60,7 +60,7 @@ class PurgeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Rows that are deleted; or emptied, if there are values for them."""
+    """Rows that are deleted or, with `values`, overwritten."""
 
     name: str
     table: sa.Table
@@ -83,7 +83,7 @@ def purge(
         database: The database.
         settings: The periods: `keep_requests`, `keep_feedback`, `keep_reviews` and `keep_audit`.
         open_book: Opens the skillbook of a book.
-        older_than: An age in days, in place of the periods for requests, feedback and reviews. The audit log keeps its
+        older_than: An age in days, instead of the periods for requests, feedback and reviews. The audit log keeps its
             period.
         dry_run: Only count.
         by: Who asked for it, for the audit log.
@@ -119,9 +119,9 @@ def last_purge(database: Database) -> float:
 
 
 def request_deletion(connection: sa.Connection, subject: str, *, by: str, origin: str | None = None) -> str:
-    """Note that everything of a subject is to be deleted, and return the id of the deletion.
+    """Request the deletion of all data of a subject, and return the id of the deletion.
 
-    It is certain once the transaction is committed: `run_deletions` does it, also after a restart.
+    It is guaranteed once the transaction is committed: `run_deletions` does it, also after a restart.
 
     Args:
         connection: A transaction that writes.

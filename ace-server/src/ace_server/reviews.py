@@ -1,4 +1,4 @@
-"""What a person has to decide, and the decisions."""
+"""Reviews: what a person has to decide, and the decisions."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def add_review(
     release: str | None = None,
     subject: str | None = None,
 ) -> str:
-    """Add what a person has to decide, and return its id.
+    """Add a review, and return its id.
 
     Args:
         connection: A transaction that writes.
         book: The name of the book.
         kind: feedback, contradiction, uncertain or release.
-        reason: Why, for people; without text of users.
+        reason: The reason for the review, without text of users.
         request: The id of the request.
         feedback: The id of the feedback.
         release: The id of the release.
@@ -79,7 +79,7 @@ def decide(
     ground_truth: str | None = None,
     note: str | None = None,
 ) -> None:
-    """Decide a review, with what follows from it.
+    """Decide a review, and apply the consequences.
 
     - Feedback that was accepted is learned from with the next batch; `content` replaces its comment, and `ground_truth`
       its correction. Feedback that was rejected is not learned from.
@@ -92,9 +92,9 @@ def decide(
         review: The id of the review.
         decision: What was decided.
         by: The id of the key.
-        content: What the feedback says instead.
+        content: The new comment of the feedback.
         ground_truth: The right answer.
-        note: Why, for others.
+        note: The reason, for other reviewers.
 
     Raises:
         UnknownReviewError: There is no such review.

@@ -30,7 +30,7 @@ _ROWS_AT_ONCE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a rotation of the keys did."""
+    """The result of a rotation of the keys."""
 
     key: str
     """The identifier of the key that seals now."""
@@ -107,7 +107,7 @@ def rotate(database: Database, seal: Seal, *, by: str = "command") -> Rotation:
 
 
 def _missing_keys(database: Database, missing: Sequence[str], known: Sequence[str], file: Path | None) -> str:
-    have = f"not among the keys ({', '.join(known)})" if known else "not there"
+    have = f"not among the keys ({', '.join(known)})" if known else "missing"
     where = KEYS_VARIABLE if file is None else f"{KEYS_VARIABLE} or {str(file)!r}"
     return (
         f"texts in {database.shown} are sealed with the key {', '.join(missing)}, which is {have}; "

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KEYS_FILE", "KEYS_VARIABLE", "KEY_ID_LENGTH", "Seal", "SealError", "key_id", "new_key"]
 
 KEYS_VARIABLE: Final = "ACE_SERVER_KEYS"
-"""The environment variable with the keys, separated by commas or blanks; the first one seals."""
+"""The environment variable with the keys, separated by commas or spaces; the first one seals."""
 KEYS_FILE: Final = "seal.keys"
 """The file in the data folder with the keys, one in a line; the first one seals."""
 KEY_ID_LENGTH: Final = 8
@@ -40,7 +40,7 @@ _SEALED: Final = re.compile(rb"([0-9a-f]{%d}):([\w=-]+)" % KEY_ID_LENGTH)
 
 
 class SealError(UsageError):
-    """A key is missing, wrong or not safe. The text says which, and what to do; it never quotes a key.
+    """A key is missing, wrong or insecure. The text says which, and what to do; it never quotes a key.
 
     As an error of usage, it ends a command with exit code 2.
     """
@@ -145,7 +145,7 @@ class Seal:
 
         found = _SEALED.fullmatch(sealed)
         if found is None:
-            raise SealError("a text in the database is not sealed as it should be; restore the database from a backup")
+            raise SealError("a text in the database is not sealed correctly; restore the database from a backup")
         wanted = found[1].decode()
         ring = self._ring if wanted in self._ring.ids else self._current()
         if wanted not in ring.ids:
@@ -162,7 +162,7 @@ class Seal:
         return opened.decode("utf-8", "surrogatepass")
 
     def signing_keys(self, purpose: str) -> list[bytes]:
-        """Return keys to sign with, one for each of the keys, the newest last. They reveal nothing about the keys.
+        """Return signing keys, one derived from each key, the newest last. They reveal nothing about the keys.
 
         Args:
             purpose: What is signed; what is signed for one purpose is not valid for another.
@@ -229,7 +229,7 @@ def key_id(key: str) -> str:
 
 
 class _KeyRing(NamedTuple):
-    """The keys of one moment. It is replaced as a whole, so that no thread sees half of a change."""
+    """A snapshot of the keys. It is replaced as a whole, so that no thread sees half of a change."""
 
     ids: tuple[str, ...]
     fernets: tuple[Fernet, ...]
@@ -275,7 +275,7 @@ def _write_keys(file: Path, keys: Sequence[str]) -> None:
 
 
 def _state_of(file: Path) -> tuple[int, int] | None:
-    """Return what changes when the file is replaced; None if it is missing."""
+    """Return a value that changes when the file is replaced; None if it is missing."""
     try:
         found = file.stat()
     except FileNotFoundError:

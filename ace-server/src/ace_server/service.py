@@ -56,7 +56,7 @@ class Service:
     """The model string."""
 
     def book_location(self, name: str) -> str:
-        """Return where the skillbook of a book is. It may contain a password.
+        """Return the location of the skillbook of a book. It may contain a password.
 
         Args:
             name: The name of the book.

@@ -29,7 +29,7 @@ _NOT_IN_PROJECTS: Final = {
     "proxy_user_header": "requests would be trusted",
     "proxy_user_scopes": "the users of the page would get rights",
 }
-"""What a cloned project could use to get the texts of users, or to make itself one of them."""
+"""The settings with which a cloned project could get the texts of users, or log in as one of them."""
 _SECRETS: Final = {"keys": "encryption keys", "proxy_secret": "secrets"}
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST: Final = 1e9
@@ -66,12 +66,12 @@ class ServerSettings:
     behind_proxy: bool = False
     """Whether a proxy in front terminates TLS and sets `X-Forwarded-For` and `X-Forwarded-Proto`."""
     proxy_user_header: str = ""
-    """The header in which that proxy names who has logged in there, for the page; empty believes none."""
+    """The header in which that proxy names who has logged in there, for the page; if empty, no user is accepted."""
     proxy_user_scopes: tuple[str, ...] = ("read",)
     """What the users that it names may do on the page."""
 
     sync_seconds: float = field(default=60.0, metadata=_least(0.05))
-    """How often the newest published releases are looked for."""
+    """How often the service checks for newly published releases."""
     max_concurrent: int = field(default=32, metadata=_least(1))
     """How many answers are generated at once in a process."""
     queue_seconds: float = field(default=2.0, metadata=_least(0))
@@ -90,15 +90,15 @@ class ServerSettings:
     """How long feedback waits for the request that it is about."""
 
     learning: Learning = "feedback"
-    """What books learn from, unless they say otherwise."""
+    """What books learn from, unless their own settings differ."""
     publish: Publish | None = None
-    """Who publishes what a book has learned; None is the gate if it has validation samples, else a person."""
+    """Who publishes what a book has learned; None means the gate if it has validation samples, else a person."""
     batch_size: int = field(default=20, metadata=_least(1))
     """The number of new feedback items that start a batch."""
     batch_age: float = field(default=3600.0, metadata=_least(0))
-    """How old the oldest new feedback is when it makes a batch."""
+    """The age of the oldest new feedback at which a batch is made."""
     schedule_seconds: float = field(default=10.0, metadata=_least(0.05))
-    """How often the service looks for batches to make."""
+    """How often the service checks whether a batch can be made."""
     reflections_per_call: int = field(default=8, metadata=_least(1))
     """How many reflections one request to the skill manager may be about."""
     reflect_workers: int = field(default=4, metadata=_least(1))
@@ -106,18 +106,18 @@ class ServerSettings:
     concurrency: int = field(default=1, metadata=_least(1))
     """How many batches a worker learns from at once."""
     attempts: int = field(default=3, metadata=_least(1))
-    """How often a batch is tried."""
+    """How many attempts at a batch are made."""
     retry_seconds: float = field(default=30.0, metadata=_least(0.01))
     """The time before the second attempt at a batch; it doubles with each further one."""
     heartbeat_seconds: float = field(default=10.0, metadata=_least(0.05))
-    """How often a worker says that it is alive."""
+    """How often a worker records that it is alive."""
     silent_seconds: float = field(default=60.0, metadata=_least(0.1))
     """How long a worker is silent before others resume its batches."""
     review_share: float = field(default=0.05, metadata=_least(0))
     """The largest share of requests that are listed for review because they are uncertain."""
 
     anonymise: bool = True
-    """Whether personal data is replaced before a model gets it, unless a book says otherwise."""
+    """Whether personal data is replaced before a model gets it, unless the settings of a book differ."""
     keep_requests: float = field(default=30.0, metadata=_least(0))
     """How many days requests are kept."""
     keep_feedback: float = field(default=90.0, metadata=_least(0))
@@ -147,7 +147,7 @@ class ServerSettings:
         return self.database if self.database is not None else self.data / "server.db"
 
     def book_location(self, name: str) -> str:
-        """Return where a book is, unless it says otherwise.
+        """Return the default location of a book.
 
         Args:
             name: The name of the book.
@@ -205,7 +205,7 @@ def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> obj
     if name in _SECRETS:
         raise UsageError(f"{where}: {_SECRETS[name]} do not belong in a file; use the variable {_PREFIX}{name.upper()}")
     if name not in _KINDS:
-        raise UsageError(f"{path}: no such setting in [{_TABLE}]: {name!r}; there are {', '.join(_KINDS)}")
+        raise UsageError(f"{path}: no such setting in [{_TABLE}]: {name!r}; the settings are {', '.join(_KINDS)}")
     if is_project and name in _NOT_IN_PROJECTS:
         raise UsageError(
             f"{where}: not in the file of a project, since {_NOT_IN_PROJECTS[name]}; put it into your own settings "
@@ -253,8 +253,8 @@ def _parsed(where: str, name: str, text: str) -> object:
 
 def _wanted(kind: str) -> str:
     if kind.startswith("tuple"):
-        return "a list of texts"
-    return {"bool": "true or false", "int": "a whole number", "float": "a number"}.get(kind, "a text")
+        return "a list of strings"
+    return {"bool": "true or false", "int": "a whole number", "float": "a number"}.get(kind, "a string")
 
 
 def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ _OPEN_BATCHES = ("queued", "running")
 
 @dataclass(frozen=True, slots=True)
 class BookStatus:
-    """A book, for people."""
+    """The state of a book."""
 
     name: str
     """Its name."""
@@ -31,9 +31,9 @@ class BookStatus:
     version: int | None
     """Its version."""
     new_feedback: int
-    """How much feedback waits for a batch."""
+    """The number of feedback items that wait for a batch."""
     location: str
-    """Where it is, without a password."""
+    """Its location, without a password."""
 
     @property
     def shown_release(self) -> str:
@@ -58,13 +58,13 @@ class Status:
     feedback: Mapping[str, int]
     """The number of feedback items in each state."""
     open_reviews: int
-    """How much a person has to decide."""
+    """The number of open reviews."""
     audit_rows: int
     """The number of rows of the audit log."""
     audit_head: str
-    """The newest row of the audit log; noted elsewhere, it proves later that the log was not replaced."""
+    """The newest row of the audit log; if it is noted elsewhere, it proves later that the log was not replaced."""
     problems: Sequence[str]
-    """What a person should look at."""
+    """The problems that need attention."""
 
     def as_json(self) -> Mapping[str, object]:
         """Return the fields."""

@@ -1,9 +1,10 @@
 """Pseudonyms: the database does not contain the names under which an application knows its users.
 
-Idempotency keys get pseudonyms too, since applications make them of names, addresses or texts.
+Idempotency keys get pseudonyms too, because applications derive them from names, addresses or texts.
 
-A pseudonym is a keyed hash of the name. The key is random, made once for a database, and sealed in it. So pseudonyms
-stay the same when the keys of the seal are replaced, and without these keys no name can be tried out.
+A pseudonym is a keyed hash of the name. The key is random, created once per database, and stored there sealed. So
+pseudonyms stay the same when the keys of the seal are replaced, and without these keys, a guessed name cannot be
+checked.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Subjects:
         self._key: bytes | None = None
 
     def load(self) -> None:
-        """Read the key, or make it if there is none, so that `pseudonym` does not need the database.
+        """Read the key, or create it if there is none, so that `pseudonym` does not need the database.
 
         Raises:
             DatabaseUnavailableError: The database cannot be read or written.

@@ -1,7 +1,7 @@
 """Converts feedback to the traces that are learned from.
 
 A correction is the right answer. A score or a thumb is feedback in words: a thumbs-up does not make our own answer the
-right one. An answer without feedback is judged by its form, and the reflector is told that nothing was verified.
+right one. An answer without feedback is judged by its form, and the reflector is told that it was not verified.
 """
 
 from __future__ import annotations

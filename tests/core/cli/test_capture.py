@@ -35,10 +35,11 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_options_are_recorded_and_the_id_is_printed(tmp_path: Path, here: Run) -> None:
+@pytest.mark.parametrize("option", ["--task", "--bead", "--beads"])
+def test_the_options_are_recorded_and_the_id_is_printed(tmp_path: Path, here: Run, option: str) -> None:
     (tmp_path / "results.json").write_text('[{"runner": "npm", "command": "npm t", "status": "pass", "x": 1}]')
     options = ("--description", "Fix it", "--skills", "a-1, b-2", "--discovered", "bd-9", "--exec", "results.json")
-    done = here("capture", "--bead", "bd-1", "--outcome", "partial", *options)
+    done = here("capture", option, "bd-1", "--outcome", "partial", *options)
     assert (done.code, done.err) == (0, "")
     assert record(tmp_path) == {
         "trace_id": done.out.strip(),

@@ -40,7 +40,7 @@ def test_only_the_attempts_at_the_tasks_are_learned_from_in_the_order_of_the_log
     assert (done.code, done.data["traces"]["learned"]) == (0, 2), done.err
     assert done.data["gate"] == {"accepted": 2, "refused": 0}
     assert texts(tmp_path) == ["Remember LESSON one.", "Remember LESSON three."]
-    again = here("learn", log.path, "--beads", "bd-2, bd-1", "--task", "bd-3", "--json", *model, *EVERY)
+    again = here("learn", log.path, "--beads", "bd-2, bd-1", "--bead", "bd-3", "--json", *model, *EVERY)
     traces = again.data["traces"]
     assert (again.code, traces["learned"], traces["already_learned"]) == (0, 2, 2)
     assert texts(tmp_path)[2:] == ["Remember LESSON two.", "Remember LESSON four."]

@@ -215,7 +215,7 @@ def test_insights_are_shown_with_the_most_trusted_first(project: Path, here: Run
     [
         (["--min-confidence", "0.7"], ["bd-3", "bd-1"]),
         (["--task", "bd-1,bd-2"], ["bd-1", "bd-2"]),
-        (["--task", "bd-1", "--bead", "bd-3"], ["bd-3", "bd-1"]),
+        (["--beads", "bd-1", "--bead", "bd-3"], ["bd-3", "bd-1"]),
         (["--status", "pending"], ["bd-1", "bd-2"]),
         (["--status", "accepted", "--min-confidence", "0.9"], []),
         (["--status", "refused"], []),

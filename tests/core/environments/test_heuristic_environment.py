@@ -58,7 +58,7 @@ def test_each_check_gives_a_metric_of_its_name(check: HeuristicCheck, output: Ag
     result = HeuristicEnvironment([check]).evaluate(Sample("2+2?"), output)
     assert result.metrics == {check.name: float(passes), "confidence": float(passes)}
     assert result.ground_truth is None and not result.verified
-    assert result.feedback.startswith("Nothing was verified")
+    assert result.feedback.startswith("The answer was not verified, so it may be wrong. ")
 
 
 def test_confidence_is_the_share_of_checks_that_passed_and_the_feedback_names_the_others() -> None:
@@ -123,7 +123,7 @@ def test_an_unverified_answer_only_leads_to_tags_and_the_rest_is_recorded_with_a
         [result] = runner.run([Sample("2+2?")])
         assert result.error is None
         [request] = server.by_role("reflector")
-    assert "Nothing was verified" in request.text
+    assert "The answer was not verified" in request.text
     assert [skill.content for skill in book.skills()] == ["Add the numbers.", "Check the sum."]
     assert [(skill.helpful, skill.neutral) for skill in book.skills()] == [(1, 0), (0, 1)]
     assert [each["reason"] for each in book.history()[-1].skipped] == [REASON] * 3

@@ -158,7 +158,7 @@ def test_offline_ends_with_its_reason_in_json(here: Run, tmp_path: Path, model: 
         (["--watch", "."], "is not a file"),
         (["--mode", "online", "--gate", "score"], "give --validate FILE"),
         (["--mode", "online", "--patience", "2"], "give --validate FILE"),
-        (["--mode", "online", "--gate", "magic"], "--gate takes counters, cases, score or none, not 'magic'"),
+        (["--mode", "online", "--gate", "magic"], "--gate takes counters, cases, score, auto or none, not 'magic'"),
         (["--mode", "online", "--gate", "none,counters"], "--gate none cannot be combined"),
         (["--mode", "online", "--use-legacy", "--gate", "counters"], "--use-legacy means"),
         (["--mode", "online", "--skillbook", "s.json"], "needs a skillbook with a history"),
@@ -252,8 +252,9 @@ def test_the_score_gate_rolls_back_what_made_held_out_answers_worse(here: Run, t
         assert [entry.author for entry in book.history()][-1].startswith("gate: validation fell from 1.0000 to 0.0000")
 
 
-def test_without_the_score_gate_the_best_state_is_restored_at_the_end(here: Run, tmp_path: Path) -> None:
-    done = learn_good_and_bad(here, tmp_path, "--gate", "counters")
+@pytest.mark.parametrize("gate", ["counters", "auto"])
+def test_without_the_score_gate_the_best_state_is_restored_at_the_end(here: Run, tmp_path: Path, gate: str) -> None:
+    done = learn_good_and_bad(here, tmp_path, "--gate", gate)
     assert "validation after 2 traces: 0.0%" in done.err and "rolled back by the gate" not in done.err
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ace.protocols.llm import Usage
-from ace.providers import litellm_library, load_litellm, model_requests
+from ace.providers import direct_requests, litellm_library, load_litellm
 from ace.providers.direct_requests import DirectRequest, direct_request
 from ace.providers.request_outcomes import Answered, Failed
 from tests.support.clients import KEY
@@ -305,7 +305,7 @@ REPLIES: list[Reply] = [
 def test_an_openai_answer_counts_for_the_same(model: str, reply: Reply) -> None:
     with ScriptedServer(in_turn(reply)) as server:
         asked = request(model, server.api_base)
-        assert_same_outcome(model_requests.send(asked), litellm_library.send(asked))
+        assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
         assert server.requests[0].headers["user-agent"] == "ace-core"
 
 
@@ -322,7 +322,7 @@ BROKEN: list[Reply] = [
 def test_an_answer_that_cannot_be_read_may_be_asked_for_again(reply: Reply) -> None:
     with ScriptedServer(in_turn(reply)) as server:
         asked = request("openai/scripted", server.api_base)
-        ours, theirs = model_requests.send(asked), litellm_library.send(asked)
+        ours, theirs = direct_requests.send(asked), litellm_library.send(asked)
     assert isinstance(ours, Failed) and isinstance(theirs, Failed)
     assert ours.status_code == theirs.status_code
     if isinstance(reply, BrokenBody):  # LiteLLM reports it as an error of the server
@@ -334,7 +334,7 @@ def test_an_answer_that_cannot_be_read_may_be_asked_for_again(reply: Reply) -> N
 def test_a_server_that_is_not_there_has_no_status() -> None:
     for model in ("openai/scripted", "anthropic/scripted"):
         asked = request(model, "http://127.0.0.1:9/v1")
-        for outcome in (model_requests.send(asked), litellm_library.send(asked)):
+        for outcome in (direct_requests.send(asked), litellm_library.send(asked)):
             assert isinstance(outcome, Failed)
             assert (outcome.status_code, outcome.problem) == (None, "")
             assert "onnection" in outcome.reason
@@ -366,7 +366,7 @@ ANTHROPIC_REPLIES: list[AnthropicReply] = [
 def test_an_anthropic_answer_counts_for_the_same(model: str, reply: AnthropicReply) -> None:
     with ScriptedAnthropicServer(lambda asked: reply) as server:
         asked = request(model, server.url)
-        assert_same_outcome(model_requests.send(asked), litellm_library.send(asked))
+        assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
         first, second = (each.body for each in server.requests)
         assert first == second
 
@@ -375,7 +375,7 @@ def test_an_anthropic_answer_counts_for_the_same(model: str, reply: AnthropicRep
 def test_a_status_that_litellm_replaces_is_kept(status: int, litellms: int) -> None:
     with ScriptedAnthropicServer(lambda asked: Refusal(status)) as server:
         asked = request("anthropic/scripted", server.url)
-        ours, theirs = model_requests.send(asked), litellm_library.send(asked)
+        ours, theirs = direct_requests.send(asked), litellm_library.send(asked)
     assert isinstance(ours, Failed) and isinstance(theirs, Failed)
     assert (ours.status_code, theirs.status_code) == (status, litellms)
 
@@ -405,7 +405,7 @@ def test_an_answer_costs_what_litellm_computes(model: str, counts: dict[str, Any
     for more in ({}, {"service_tier": "default"}, {"service_tier": "flex"}):
         with ScriptedServer(in_turn(BrokenBody(json.dumps({**body, **more})))) as server:
             asked = request(model, server.api_base)
-            assert_same_outcome(model_requests.send(asked), litellm_library.send(asked))
+            assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
 
 
 ANTHROPIC_COUNTS: list[dict[str, Any]] = [
@@ -435,7 +435,7 @@ def test_an_anthropic_answer_costs_what_litellm_computes(model: str, counts: dic
     body = {**message, "content": [{"type": "text", "text": "hi"}], "usage": counts}
     with ScriptedServer(in_turn(BrokenBody(json.dumps(body)))) as server:
         asked = request(model, server.url)
-        assert_same_outcome(model_requests.send(asked), litellm_library.send(asked))
+        assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
 
 
 @pytest.mark.parametrize("answered", ["gpt-4o-2024-08-06", "of-its-own"])
@@ -451,17 +451,17 @@ def test_an_answer_of_another_model_than_was_asked_for_costs_the_same(answered: 
     with ScriptedServer(in_turn(BrokenBody(json.dumps(body)))) as server:
         for model in ("openai/scripted", "gpt-4o-mini"):
             asked = request(model, server.api_base)
-            assert_same_outcome(model_requests.send(asked), litellm_library.send(asked))
+            assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
 
 
 def test_a_raw_answer_has_the_fields_of_a_chat_completion() -> None:
     with ScriptedServer(in_turn("Paris")) as server:
-        outcome = model_requests.send(request("openai/scripted", server.api_base))
+        outcome = direct_requests.send(request("openai/scripted", server.api_base))
     assert isinstance(outcome, Answered)
     raw: Any = outcome.response.raw
     assert raw.choices[0].message.content == raw["choices"][0]["message"]["content"] == "Paris"
     with ScriptedAnthropicServer(lambda asked: [Text("Paris")]) as other:
-        outcome = model_requests.send(request("anthropic/scripted", other.url))
+        outcome = direct_requests.send(request("anthropic/scripted", other.url))
     assert isinstance(outcome, Answered)
     raw = outcome.response.raw
     assert (raw.choices[0].message.content, raw.usage.prompt_tokens) == ("Paris", 1000)
@@ -472,7 +472,7 @@ def test_a_redirection_is_left_to_litellm() -> None:
     with ScriptedServer(in_turn("Paris")) as server:
         moved = HttpError(307, headers={"location": f"{server.api_base}/chat/completions"})
         with ScriptedServer(in_turn(moved)) as old:
-            outcome = model_requests.send(request("openai/scripted", old.api_base))
+            outcome = direct_requests.send(request("openai/scripted", old.api_base))
     assert isinstance(outcome, Answered)
     assert outcome.response.text == "Paris"
 
@@ -480,7 +480,7 @@ def test_a_redirection_is_left_to_litellm() -> None:
 def test_a_key_that_cannot_be_sent_does_not_show() -> None:
     key = "sk-with-a-line-feed-1234\n"
     with ScriptedServer(in_turn("never")) as server:
-        for call in (model_requests.send, lambda asked: asyncio.run(model_requests.asend(asked))):
+        for call in (direct_requests.send, lambda asked: asyncio.run(direct_requests.asend(asked))):
             outcome = call(request("openai/scripted", server.api_base, api_key=key))
             assert isinstance(outcome, Failed)
             assert (outcome.status_code, server.requests) == (400, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.core.skillbook.clocks import run_python
 
@@ -18,14 +19,16 @@ print(json.dumps(sorted(sys.modules)))
     assert not loaded & heavy
 
 
-def test_a_store_is_loaded_by_those_who_use_one() -> None:
+def test_the_code_of_a_store_is_loaded_when_one_is_opened(tmp_path: Path) -> None:
     script = """
 import sys
 from ace.skillbook import Skillbook
 Skillbook().add_skill("a", "One.")
-parts = ["binding", "history", "store", "sqlite_store", "text_formats"]
+parts = ["sqlite_store", "sqlite_file", "text_formats", "timeline"]
 assert not [part for part in parts if f"ace.skillbook.{part}" in sys.modules]
+Skillbook.open(sys.argv[1])
+assert "ace.skillbook.sqlite_store" in sys.modules
 from ace.skillbook import *
 assert SampleKey("run", 1, "sample").epoch == 1
 """
-    run_python(script)
+    run_python(script, str(tmp_path / "skills.db"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from ace.cli.errors import UsageError
 from ace.cli.settings import SettingValue
 
-__all__ = ["Flag", "JsonFlag", "ModelOptions", "SkillbookOption", "YesFlag", "check_from_one"]
+__all__ = ["TASK_OPTION", "Flag", "JsonFlag", "ModelOptions", "SkillbookOption", "YesFlag", "check_from_one"]
 
 Flag = Parameter(negative="", show_default=False)
 """An option without a value, off by default."""
@@ -21,6 +21,9 @@ JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=Fa
 
 YesFlag = Annotated[bool, Flag]
 """Do not ask for confirmation."""
+
+TASK_OPTION: Final = ["--task", "--bead", "--beads"]
+"""The names of the option for the ids of tasks; in the issue tracker beads, tasks are beads."""
 
 SkillbookOption = Annotated[str | None, Parameter(name="--skillbook")]
 """The skillbook."""

@@ -262,7 +262,7 @@ FIELDS: Final[Sequence[SettingField]] = (
     SettingField(
         name="learn_without_truth",
         kind=bool,
-        help="Whether skills may be changed because of answers that nothing verified.",
+        help="Whether unverified answers may change skills, not only judge them.",
         default=False,
     ),
     SettingField(name="fail_fast", kind=bool, help="Whether the first input that fails stops a run.", default=False),
@@ -490,7 +490,7 @@ class Settings:
     fail_fast: bool
     """Whether the first input that fails stops a run."""
     learn_without_truth: bool
-    """Whether skills may be changed because of answers that nothing verified."""
+    """Whether unverified answers may change skills, not only judge them."""
     checkpoint_dir: str | None
     """The folder for copies of the skillbook during a run; None for no copies."""
     checkpoint_interval: int

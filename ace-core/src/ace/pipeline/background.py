@@ -29,12 +29,11 @@ from .caller import Caller, CallerLoop
 from .context import SampleResult, StepContext, record_failure
 from .errors import log_problem
 from .in_flight import InFlight
-from .interrupts import uninterrupted
 from .lane import Lane, LaneSteps, Sequencer, Turns
 from .limiter import AnyWork, LoopWork, limiter_for
 from .segment import Position, Segment
 from .step import PlannedStep
-from .threads import Changes, Work
+from .threads import Changes, Work, uninterrupted
 
 C = TypeVar("C", bound=StepContext)
 

@@ -22,8 +22,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, final
 
-from .interrupts import uninterrupted
-from .threads import Event, adopt
+from .threads import Event, adopt, uninterrupted
 
 if TYPE_CHECKING:
     import asyncio

@@ -24,8 +24,7 @@ from .caller import Caller
 from .cancellation import CancellationToken
 from .context import SampleResult, StepContext
 from .errors import log_problem, value_text
-from .interrupts import uninterrupted
-from .threads import Event
+from .threads import Event, uninterrupted
 
 if TYPE_CHECKING:
     import asyncio

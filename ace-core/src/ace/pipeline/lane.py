@@ -30,11 +30,10 @@ from .caller import Caller, CallerThread, caller_var
 from .cancellation import CancellationToken
 from .context import StepContext
 from .hooks import PipelineHook, relayed
-from .interrupts import uninterrupted
 from .limiter import AnyWork, Limiter, LoopWork
 from .segment import Position, fuse
 from .step import PlannedStep
-from .threads import Work, adopt
+from .threads import Work, adopt, uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

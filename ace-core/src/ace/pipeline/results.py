@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from .caller import CallerThread
 from .context import SampleResult, StepContext
-from .interrupts import interrupts_can_wait, is_collecting, note_collections, uninterrupted
 from .run import Run, Runs
 from .segment import may_block_loop
 from .thread_driver import Deliver as ThreadDeliver
 from .thread_driver import ThreadDriver
-from .threads import Changes
+from .threads import Changes, interrupts_can_wait, is_collecting, note_collections, uninterrupted
 from .validation import RunArguments
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from .context import SampleResult, StepContext, record_failure
 from .errors import PipelineCancelled, log_problem
 from .hooks import PipelineHook, relayed
 from .in_flight import InFlight, OnSample, announce
-from .interrupts import uninterrupted
 from .lane import LaneSegment, Sequencer
 from .plan import Plan
 from .segment import Position
+from .threads import uninterrupted
 from .validation import RunArguments
 
 C = TypeVar("C", bound=StepContext)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
+from ace.lazy_plugins import filled
 from ace.plugins.catalogue import loading_lock
 from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
-from ace.plugins.loading import PluginCode
+from ace.plugins.hooks import hookimpl
+from ace.plugins.loading import PluginCode, load_hooks
 from ace.plugins.specs import (
     EmbedderSpec,
     ExtraStepsSpec,
@@ -31,7 +33,6 @@ __all__ = ["fill", "forget"]
 
 _logger = logging.getLogger(__name__)
 _working = False
-_done: set[tuple[str, str | None, bool]] = set()
 _tried: set[tuple[str, CataloguedPlugin]] = set()
 _warned: set[tuple[CataloguedPlugin, str]] = set()
 _undo: dict[CataloguedPlugin, list[Callable[[], None]]] = {}
@@ -42,8 +43,67 @@ _HEAD_SIZE: Final = 64 * 1024
 """The number of bytes of a file that are passed to a recogniser."""
 
 
+@final
+class _BuiltIn:
+    """What ace itself provides through the same hooks as plugins: stores, clients, embedders and trace converters."""
+
+    ACE_API = 1
+
+    @hookimpl
+    def ace_stores(self) -> Iterator[StoreSpec]:
+        """Yield SQLite."""
+        yield StoreSpec(
+            name="sqlite",
+            target="ace.skillbook.sqlite_store:SqliteStore",
+            suffixes=(".db", ".sqlite", ".sqlite3"),
+            summary="Skillbooks with history in one file on a local disk",
+        )
+
+    @hookimpl
+    def ace_llm_clients(self) -> Iterator[LLMClientSpec]:
+        """Yield the client for local models: `local/` and a name of the catalogue or the path of a GGUF file."""
+        yield LLMClientSpec(
+            name="local",
+            target="ace.providers.local.client:client_of_model_string",
+            summary="Models on this machine, with ace-core[local]",
+        )
+
+    @hookimpl
+    def ace_embedders(self) -> Iterator[EmbedderSpec]:
+        """Yield the embedding models that LiteLLM supports, and local word vectors, which do not need a key."""
+        yield EmbedderSpec(
+            name="litellm",
+            target="ace.providers.embedders:LiteLLMEmbedder",
+            summary="Vectors of any embedding model that LiteLLM supports",
+        )
+        yield EmbedderSpec(
+            name="local",
+            target="ace.providers.embedders:WordLlamaEmbedder",
+            summary="Word vectors on this machine, with ace-core[embeddings]",
+        )
+
+    @hookimpl
+    def ace_trace_converters(self) -> Iterator[TraceConverterSpec]:
+        """Yield the converters of OpenTelemetry spans, the common format of all frameworks, and of the trace log."""
+        yield TraceConverterSpec(
+            name="otlp",
+            target="ace.otlp:OtlpToTrace",
+            recognises="ace.otlp:recognise",
+            parts="ace.otlp:parts_of",
+            summary="Read exports of OpenTelemetry spans with GenAI or OpenInference attributes",
+        )
+        yield TraceConverterSpec(
+            name="execution_trace",
+            target="ace.trace_log:ExecutionToTrace",
+            recognises="ace.trace_log:recognise",
+            parts="ace.trace_log:parts_of",
+            place="ace.trace_log:place_of",
+            summary="Read the log of attempts at tasks that `ace capture` writes",
+        )
+
+
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-    """Register what plugins provide of one kind, unless that has been done already.
+    """Register what plugins provide of one kind. `ace.lazy_plugins.fill` calls it unless that has been done already.
 
     Args:
         kind: The kind, such as `trace_converters`.
@@ -55,8 +115,6 @@ def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
             except with `ACE_PLUGINS_STRICT=1`.)
     """
     global _working
-    if (kind, name, built_in) in _done:
-        return
     with loading_lock:
         if _working:  # a plugin that is being loaded uses a registry
             return
@@ -67,7 +125,7 @@ def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
         finally:
             _working = False
         if is_complete:
-            _done.add((kind, name, built_in))
+            filled.add((kind, name, built_in))
 
 
 def forget(plugin: CataloguedPlugin) -> None:
@@ -77,16 +135,13 @@ def forget(plugin: CataloguedPlugin) -> None:
             undo()
         _tried.difference_update({pair for pair in _tried if pair[1] is plugin})
         _warned.difference_update({pair for pair in _warned if pair[0] is plugin})
-        _done.clear()
+        filled.clear()
 
 
 def _register_built_in(kind: str) -> None:
     global _built_in
     if _built_in is None:
-        from ace.plugins import built_in
-        from ace.plugins.loading import load_hooks
-
-        _built_in = load_hooks(built_in, "ace", "ace-core", own_names=False)
+        _built_in = load_hooks(_BuiltIn(), "ace", "ace-core", own_names=False)
     if kind not in _built_in_kinds:
         for spec in _built_in.specs.get(kind, ()):
             _register(_built_in, spec)

@@ -1,9 +1,10 @@
-"""Sends requests to a server without LiteLLM, whose import takes ten times as long as everything before it.
+"""Sends one request to a model, directly to its server if possible, or else through LiteLLM. Without retries.
 
-Two protocols are spoken: OpenAI's chat completions and Anthropic's messages. `direct_request` returns what to send, as
-LiteLLM would send it, and None for everything that only LiteLLM knows: other providers, other arguments than those
-listed here, tools, images, proxies, and programs that have set something in `litellm` themselves. So a new argument or
-a new model never gets a wrong request, only a slower one.
+The import of LiteLLM takes ten times as long as everything before it. Two protocols are spoken without it: OpenAI's
+chat completions and Anthropic's messages. `direct_request` returns what to send, as LiteLLM would send it, and None for
+everything that only LiteLLM knows: other providers, other arguments than those listed here, tools, images, proxies, and
+programs that have set something in `litellm` themselves. So a new argument or a new model never gets a wrong request,
+only a slower one.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ace.protocols.llm import LLMResponse, Usage
+from ace.providers import litellm_library
+from ace.providers.litellm_library import connection_problem, late
 from ace.providers.model_table import is_alias, listed_model, model_entry
-from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait
+from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
 
-__all__ = ["DirectRequest", "answer_in", "direct_request"]
+__all__ = ["DirectRequest", "answer_in", "asend", "direct_request", "send"]
 
 Protocol = Literal["openai", "anthropic"]
 _Body = dict[str, Any]
@@ -97,6 +100,8 @@ _TAKEN: Mapping[Protocol, frozenset[str]] = {
 _TAKEN_BY_REASONING_MODELS = _COMMON | {"seed"}
 _OTHER_KINDS = re.compile(r"^(responses/|ft:)|audio|realtime|search|image|instruct|transcribe|tts")
 _REASONING_SERIES = ("gpt-5", "gpt-6")
+_BAD_REQUEST = 400
+"""The status of a request that cannot be sent, for which another attempt would not help."""
 _WITHOUT_RESPONSE_FORMAT = frozenset({"gpt-4", "gpt-3.5-turbo-16k"})
 
 
@@ -132,6 +137,80 @@ class ResponseObject(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(name) from None
+
+
+def send(request: Mapping[str, Any]) -> Answered | Failed:
+    """Make one request, without retries. Its `timeout` bounds the whole answer.
+
+    Args:
+        request: The arguments of `litellm.completion`.
+    """
+    found = direct_request(request)
+    if found is None:
+        return litellm_library.send(request)
+    if isinstance(found, Failed):
+        return found
+    from ace.providers.http_exchange import post
+
+    try:
+        reply = post(found.url, found.headers, found.body, found.timeout)
+    except (OSError, ValueError) as error:
+        return _failure(error, request)
+    if _needs_litellm(reply.status, reply.headers):
+        return litellm_library.send(request)
+    return _outcome(found, request, reply.status, reply.headers, reply.body)
+
+
+async def asend(request: Mapping[str, Any]) -> Answered | Failed:
+    """Make one request on the running event loop; otherwise like `send`.
+
+    Args:
+        request: The arguments of `litellm.acompletion`.
+    """
+    found = direct_request(request)
+    if found is None:
+        return await litellm_library.asend(request)
+    if isinstance(found, Failed):
+        return found
+    from ace.providers.http_exchange import apost
+
+    try:
+        reply = await apost(found.url, found.headers, found.body, found.timeout)
+    except (OSError, ValueError) as error:
+        return _failure(error, request)
+    if _needs_litellm(reply.status, reply.headers):
+        return await litellm_library.asend(request)
+    return _outcome(found, request, reply.status, reply.headers, reply.body)
+
+
+def _needs_litellm(status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether only LiteLLM can read a reply: it is a redirect, or compressed although that was not requested."""
+    return 300 <= status < 400 or headers.get("content-encoding", "identity").lower() != "identity"
+
+
+def _outcome(
+    sent: DirectRequest, request: Mapping[str, Any], status: int, headers: Mapping[str, str], body: bytes
+) -> Answered | Failed:
+    outcome = answer_in(sent, request["model"], status, headers, body)
+    if isinstance(outcome, Answered):
+        return outcome
+    return Failed(
+        without_keys(outcome.reason, request),
+        outcome.status_code,
+        retry_after=outcome.retry_after,
+        is_authentication=outcome.is_authentication,
+        problem=without_keys(outcome.problem, request),
+    )
+
+
+def _failure(error: OSError | ValueError, request: Mapping[str, Any]) -> Failed:
+    if isinstance(error, TimeoutError):
+        return late(request)
+    if not isinstance(error, OSError):
+        return Failed(without_keys(str(error), request), _BAD_REQUEST)
+    problem = connection_problem(error)
+    reason = without_keys(problem or f"Connection error: {error}", request)
+    return Failed(reason, None, problem=problem)
 
 
 def direct_request(request: Mapping[str, Any]) -> DirectRequest | Failed | None:

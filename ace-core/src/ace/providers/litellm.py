@@ -18,7 +18,7 @@ from ace.calls.model_calls import current_call_scope, keep_response, note_respon
 from ace.calls.secrets import known_secrets
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
-from ace.providers import litellm_library, model_requests
+from ace.providers import direct_requests, litellm_library
 from ace.providers.litellm_library import is_on_own_server, placeholder_key
 from ace.providers.request_outcomes import Answered, Failed, RetryPolicy, UsageAccount
 from ace.providers.structured_answers import accepted_schema, prompt_messages, unmarked, valid_answer
@@ -459,7 +459,7 @@ class ModelChain:
         attempt = before
         while True:
             attempt += 1
-            outcome: Answered | Failed = await calling.method(model_requests, "send", request)
+            outcome: Answered | Failed = await calling.method(direct_requests, "send", request)
             if isinstance(outcome, Answered):
                 self.account.add(outcome.response.usage)
                 return outcome, attempt

@@ -26,7 +26,7 @@ from ace.runners.run_options import RunOptions
 from ace.runners.settings import LearningOptions, LearningSettings
 from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
-from ace.steps.evaluate import answer_trace
+from ace.steps.agent import answer_trace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

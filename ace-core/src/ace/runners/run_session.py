@@ -49,14 +49,14 @@ from ace.pipeline.segment import may_block_loop
 from ace.protocols.errors import encodable
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.redaction import Redactor
-from ace.runners.once import LearnedContents, content_of
+from ace.runners.once import LearnedContents
 from ace.runners.run_options import RunLimits
 from ace.runners.run_record import forget_answers, record_of_run
 from ace.runners.sample_ends import SampleEnds, keeps_ids_only
-from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
+from ace.runners.samples import DrawnSample, SampleInFlight, check_context, content_of, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
-from ace.steps.recent_reflections import RecentReflections
+from ace.steps.context_access import RecentReflections
 from ace.steps.tail import EndOfEpoch, EndOfRun
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from ace.skillbook.events import (
     touched_ids,
 )
 from ace.skillbook.frozen_copy import BookCopies, PromptParts
-from ace.skillbook.journal import Journal, Rebase
+from ace.skillbook.journal import CommitNote, Journal, Rebase, StoreBinding
 from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import book_dict, book_json
@@ -56,7 +56,6 @@ from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
-    from ace.skillbook.binding import StoreBinding
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
     from ace.skillbook.store import SampleKey, SkillbookStore
     from ace.skillbook.stores import StoreKind
@@ -1068,8 +1067,6 @@ class Skillbook:
         progress: str | None = None,
         skipped: Sequence[dict[str, object]] = (),
     ) -> Rebase:
-        from ace.skillbook.binding import CommitNote  # loaded already: there is a binding
-
         assert self._binding is not None
         assert self._journal is not None
         note = CommitNote(at, author, key, progress, skipped)
@@ -1092,8 +1089,6 @@ class Skillbook:
         self._journal = Journal(self._state)
 
     def _bind(self, location: str | Path, store: SkillbookStore) -> None:
-        from ace.skillbook.binding import StoreBinding  # only needed for a store
-
         binding = StoreBinding(store, location)
         try:
             binding.load(self._state)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from ace.skill import Skill
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
-from ace.skillbook.event_codec import decode_events
 from ace.skillbook.events import (
     Added,
     CasesChanged,
@@ -21,6 +20,7 @@ from ace.skillbook.events import (
     Tagged,
     Updated,
     apply_event,
+    decode_events,
     touched_ids,
 )
 from ace.skillbook.state import BookState

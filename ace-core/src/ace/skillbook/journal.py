@@ -1,14 +1,16 @@
-"""The journal: the changes since a skillbook was last synchronized with its file or store, and how to undo them.
+"""The journal of a skillbook, and the store to which its changes are committed.
 
-If another process has committed first, the skillbook returns to the last common state, applies the other changes, and
+The journal contains the changes since a skillbook was last synchronized with its file or store, and undoes them. If
+another process has committed first, the skillbook returns to the last common state, applies the other changes, and
 reapplies its own. Only what the events changed is undone, so the cost of a commit depends on the number of changes, not
 on the size of the skillbook.
 
 Who calls what: every method of `Skillbook` that writes makes its event through `Journal.make`; `StoreBinding.commit`
 undoes and redoes the events when the store has newer versions; `JsonFiles.merge` redoes them on the newest file. All of
-them run on the thread of the caller, who holds the lock of the skillbook. Nothing here locks, waits or reads a clock.
+them run on the thread of the caller, who holds the lock of the skillbook. Nothing here locks or reads a clock, and only
+`StoreBinding.commit` waits.
 
-Invariants:
+Invariants of the journal:
 
 - `undo` restores exactly the state that the book had when the journal was created or last cleared. To that end, the
   first value that an event replaced is kept for each skill and each pair; later events do not overwrite it.
@@ -20,14 +22,53 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
+from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill, similarity_pair
-from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import NO_NUMBER, Added, Event, Imported, Kept, apply_event, touched_ids, with_ids
+from ace.skillbook import history
+from ace.skillbook.errors import EventRefusedError, SkillbookError, SkillbookFileError, SkillbookStoreError
+from ace.skillbook.events import (
+    NO_NUMBER,
+    Added,
+    Embedded,
+    Event,
+    Imported,
+    Kept,
+    RolledBack,
+    apply_event,
+    encode_compactly,
+    encode_events,
+    event_dict,
+    rewritten_ids,
+    touched_ids,
+    with_ids,
+)
+from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+from ace.skillbook.json_read import decision_pair, object_value, read_entries
+from ace.skillbook.json_write import LARGEST_COUNT
 from ace.skillbook.state import BookState
+from ace.skillbook.store import (
+    AlreadyCommittedError,
+    Commit,
+    Head,
+    SampleKey,
+    SkillbookStore,
+    SkillRow,
+    VersionConflictError,
+)
+
+logger = logging.getLogger(__name__)
+
+_PATIENT_TRIES = 3
+_ROWS_AT_ONCE = 500
 
 Refusal = tuple[Event, str]
 """An event that could not be reapplied, and the reason."""
@@ -144,3 +185,333 @@ def _given_ids(event: Event, made: Event) -> Iterable[tuple[str, str]]:
     if isinstance(event, Added | Imported) and isinstance(made, Added | Imported):
         return [(old, new) for old, new in zip(touched_ids(event), touched_ids(made), strict=True) if old != new]
     return ()
+
+
+def head_of(version: int, state: BookState) -> Head:
+    """Return the data that a store keeps about a book besides its skills."""
+    return Head(version, state.next_id, state.id_floor, state.next_position)
+
+
+def row_of(skill: Skill, position: int) -> SkillRow:
+    """Return the row of a skill, with its position in the book."""
+    return SkillRow(skill.id, position, encode_compactly(skill.to_dict()), skill.embedding)
+
+
+def decision_json(decision: SimilarityDecision) -> str:
+    """Return a decision as JSON, as a store keeps it with the pair."""
+    return json.dumps(decision.to_dict(), ensure_ascii=False)
+
+
+def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]], head: Head) -> BookState:
+    """Return the book in these rows.
+
+    Raises:
+        SkillbookFileError: If a row is invalid; the error names it.
+    """
+    state = BookState()
+    for row in rows:
+        if not 0 <= row.position <= LARGEST_COUNT:
+            raise SkillbookFileError(f"{row.position} is not a valid position", place=f"skills[{row.id!r}]")
+        check_vector(row)
+    entries = {row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)}
+    if len(entries) != len(rows):
+        raise SkillbookFileError("an id appears twice", place="skills")
+    skills = [
+        skill if row.embedding is None else skill.replace(embedding=row.embedding)
+        for row, skill in zip(rows, read_entries(entries), strict=True)
+    ]
+    state.fill(skills, [row.position for row in rows])
+    for first, second, data in decisions:
+        place = f"similarity_decisions[{f'{first},{second}'!r}]"
+        fields = object_value(_parsed(data, place), place)
+        pair, decision = decision_pair(f"{first},{second}", {**fields, "skill_ids": [first, second]})
+        state.decisions[pair] = decision
+    state.next_id, state.id_floor, state.next_position = head.next_id, head.id_floor, head.next_position
+    return state
+
+
+def check_vector(row: SkillRow) -> None:
+    """Reject a vector whose size is not a multiple of 4 bytes.
+
+    Raises:
+        SkillbookFileError: If it has any other size.
+    """
+    if row.embedding is not None and len(row.embedding) % 4:
+        reason = f"a vector has 4 bytes per number; {len(row.embedding)} is not a multiple of 4"
+        raise SkillbookFileError(reason, place=f"skills[{row.id!r}].embedding")
+
+
+def content_of(row: SkillRow) -> object:
+    """Return the content in a row.
+
+    Raises:
+        SkillbookFileError: If the row is not a JSON object.
+    """
+    place = f"skills[{row.id!r}]"
+    return object_value(_parsed(row.data, place), place).get("content")
+
+
+def _fields(rows: Sequence[SkillRow]) -> Iterator[Any]:
+    """Yield the fields of all rows. Other threads wait while many are parsed at once, as they hold the GIL."""
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        yield from _fields_of_some(rows[start : start + _ROWS_AT_ONCE])
+
+
+def _fields_of_some(rows: Sequence[SkillRow]) -> list[Any]:
+    """Return the fields of rows, parsed at once; on an error, one by one to find the invalid row."""
+    try:
+        together: list[Any] = json.loads(f"[{','.join(row.data for row in rows)}]")
+    except (ValueError, RecursionError):
+        together = []
+    # The number of objects reveals a row that contains half an object, or two.
+    return together if len(together) == len(rows) else [_parsed(row.data, f"skills[{row.id!r}]") for row in rows]
+
+
+def _parsed(data: str, place: str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SkillbookFileError(f"not valid JSON: {error}", place=place) from error
+
+
+class CommitNote(NamedTuple):
+    """The metadata of a commit."""
+
+    at: str
+    author: str = ""
+    key: SampleKey | None = None
+    progress: str | None = None
+    skipped: Sequence[dict[str, object]] = ()
+
+
+@final
+class StoreBinding:
+    """A store, and the version that the book in memory is based on."""
+
+    def __init__(self, store: SkillbookStore, location: str | Path) -> None:
+        self._store = store
+        self._location = location
+        self.is_closed = False
+        self.version = 0
+
+    @property
+    def store(self) -> SkillbookStore:
+        """The store.
+
+        Raises:
+            SkillbookStoreError: If it is closed.
+        """
+        self.check_open()
+        return self._store
+
+    def check_open(self) -> None:
+        """Raise an error if the store is closed.
+
+        Raises:
+            SkillbookStoreError: If it is closed.
+        """
+        if self.is_closed:
+            raise SkillbookStoreError(
+                "this skillbook is closed and its store can no longer be used; reopen it with Skillbook.open"
+            )
+
+    def close(self) -> None:
+        """Release the store."""
+        self._store.close()
+        self.is_closed = True
+
+    def load(self, state: BookState) -> None:
+        """Load the book from the store."""
+        with gc_paused(), self._naming_it():
+            stored = self.store.load()
+            state.become(state_of(stored.skills, stored.decisions, stored.head))
+        self.version = stored.head.version
+
+    def catch_up(self, state: BookState, journal: Journal, rebase: Rebase) -> None:
+        """Apply the commits of others, and reapply the changes of the journal on top of them."""
+        if self.store.version() == self.version:
+            return
+        mine = journal.undo(state)
+        embedded: dict[str, None] = {}
+        for stored in self.store.events(self.version):
+            with self._naming_it():
+                events = history.decoded(stored)
+            if any(isinstance(event, RolledBack) for event in events):
+                self.load(state)
+                break
+            for event in events:
+                apply_event(state, event)
+                if isinstance(event, Embedded):
+                    embedded |= dict.fromkeys(touched_ids(event))
+            self.version = stored.version
+        self._take_vectors(state, embedded)
+        renamed, refused = journal.redo(state, mine)
+        for old, new in rebase.renamed.items():
+            rebase.renamed[old] = renamed.get(new, new)
+        rebase.renamed |= {old: new for old, new in renamed.items() if old not in rebase.renamed}
+        rebase.refused += refused
+        for event, reason in refused:
+            logger.warning("A change conflicts with another process and was skipped: %s: %s", event_dict(event), reason)
+
+    def commit(self, state: BookState, journal: Journal, note: CommitNote) -> Rebase:
+        """Write the changes of the journal as one transaction.
+
+        Raises:
+            AlreadyCommittedError: If the sample has been committed already; the changes are rolled back.
+            Exception: Any error of the store; the changes are rolled back.
+        """
+        rebase = Rebase()
+        tries = 0
+        while journal.events or note.key is not None:
+            try:
+                self.store.append(self._commit(state, journal, note, rebase.refused))
+            except VersionConflictError:
+                tries += 1
+                if tries > _PATIENT_TRIES:
+                    _wait(tries)
+                self.catch_up(state, journal, rebase)
+            except AlreadyCommittedError:
+                journal.undo(state)
+                self.catch_up(state, journal, rebase)
+                raise
+            except BaseException:
+                journal.undo(state)
+                raise
+            else:
+                self.version += 1
+                break
+        journal.clear(state)
+        return rebase
+
+    def roll_back(self, state: BookState, journal: Journal, version: int, at: str, author: str) -> int:
+        """Restore the book to an earlier version, as a new version, and return its number."""
+        while True:
+            self.catch_up(state, journal, Rebase())
+            old = history.rolled_back(state, self.state_at(version))
+            rows = [row_of(skill, old.positions[skill.id]) for skill in old.ordered_skills().values()]
+            decisions = [(*pair, decision_json(decision)) for pair, decision in sorted(old.decisions.items())]
+            commit = Commit(
+                expected_version=self.version,
+                at=at,
+                author=author,
+                operations=encode_events([RolledBack(version)]),
+                head=head_of(self.version + 1, old),
+                changed=rows,
+                decisions=decisions,
+                replaces_all=True,
+            )
+            try:
+                self.store.append(commit)
+            except VersionConflictError:
+                continue
+            self.version += 1
+            state.become(old)
+            journal.clear(state)
+            return self.version
+
+    def entries(self, after: int) -> list[HistoryEntry]:
+        """Return the versions above `after`, oldest first."""
+        with self._naming_it():
+            return list(history.entries(self.store, after))
+
+    def rewritten_after(self, version: int) -> frozenset[str] | None:
+        """Return the ids of the skills that were added, removed or reworded since a version; None if unknown."""
+        if version == self.version:
+            return frozenset()
+        try:
+            events = [event for entry in self.entries(version) for event in entry.events]
+        except SkillbookError as error:
+            logger.info("Cannot determine what has changed since version %d: %s", version, error)
+            return None
+        if any(isinstance(event, RolledBack) for event in events):
+            return None
+        return frozenset(id for event in events for id in rewritten_ids(event))
+
+    def state_at(self, version: int) -> BookState:
+        """Return the book as it was at a version."""
+        with self._naming_it():
+            return history.state_at(self.store, version)
+
+    def shown_at(self, state: BookState, journal: Journal, version: int) -> BookState:
+        """Return the book as prompts showed it at a version.
+
+        The history is replayed only if what was shown has been rewritten, moved or removed since.
+        """
+        if not journal.events:
+            with self._naming_it():
+                since = [
+                    event for stored in self.store.events(version, self.version) for event in history.decoded(stored)
+                ]
+            then = history.before_events(state, since)
+            if then is not None:
+                return then
+        return self.state_at(version)
+
+    def difference(self, first: int, second: int) -> SkillbookDiff:
+        """Return the differences between two versions."""
+        return history.difference(self.state_at(first), self.state_at(second))
+
+    def blame(self, skill_id: str) -> list[BlameEntry]:
+        """Return every change to a skill, oldest first."""
+        with self._naming_it():
+            return history.blame(self.store, skill_id)
+
+    @contextlib.contextmanager
+    def _naming_it(self) -> Iterator[None]:
+        """Add the location to an error that has none."""
+        try:
+            yield
+        except SkillbookFileError as error:
+            raise error if error.path is not None else error.at(self._location) from error
+
+    def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
+        """Load vectors that others have stored, which are not in the history."""
+        for row in self.store.rows(ids) if ids else ():
+            skill = state.skills.get(row.id)
+            with self._naming_it():
+                check_vector(row)
+                is_current = skill is not None and content_of(row) == skill.content
+            if skill is not None and is_current:
+                state.put(skill.replace(embedding=row.embedding))
+
+    def _commit(self, state: BookState, journal: Journal, note: CommitNote, refused: Sequence[Refusal]) -> Commit:
+        skipped = [
+            *note.skipped,
+            *({"event": event_dict(event), "reason": reason} for event, reason in refused),
+        ]
+        others = [event for event in journal.events if not isinstance(event, Embedded)]
+        written = {id for event in others for id in touched_ids(event)}
+        changed, removed, vectors = [], [], []
+        for id in journal.changed_ids():
+            skill = state.skills.get(id)
+            if skill is None:
+                removed.append(id)
+            elif id not in written:
+                vectors.append((id, skill.embedding))
+            else:
+                changed.append(row_of(skill, state.positions[id]))
+        decisions: list[tuple[str, str, str | None]] = []
+        for first, second in journal.changed_pairs():
+            decision = state.decisions.get((first, second))
+            decisions.append((first, second, None if decision is None else decision_json(decision)))
+        return Commit(
+            expected_version=self.version,
+            at=note.at,
+            author=note.author,
+            operations=encode_events(journal.events),
+            head=head_of(self.version + 1, state),
+            changed=changed,
+            removed=removed,
+            decisions=decisions,
+            skipped=json.dumps(skipped),  # in ASCII: skipped texts may contain lone surrogates
+            key=note.key,
+            progress=note.progress,
+            vectors=vectors,
+        )
+
+
+def _wait(tries: int) -> None:
+    """Wait for a random time of up to 40 milliseconds, to let other processes go first."""
+    import random  # needed under contention only, and slow to import
+
+    time.sleep(random.random() * 0.002 * min(tries, 20))

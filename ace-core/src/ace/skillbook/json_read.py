@@ -32,8 +32,7 @@ from ace.skill import (
     source_from_fields,
 )
 from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.events import LARGEST_COUNT
-from ace.skillbook.json_write import SCHEMA_VERSION
+from ace.skillbook.json_write import LARGEST_COUNT, SCHEMA_VERSION
 from ace.skillbook.state import BookContents, number_after, skill_id, with_citable_ids
 from ace.skillbook.vectors import vector_bytes
 

@@ -24,7 +24,6 @@ from ace.skill import (
 )
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import (
-    LARGEST_COUNT,
     NO_NUMBER,
     Added,
     CaseChange,
@@ -36,6 +35,7 @@ from ace.skillbook.events import (
     Updated,
     content_checksum,
 )
+from ace.skillbook.json_write import LARGEST_COUNT
 from ace.skillbook.locations import HIDDEN
 from ace.skillbook.state import BookState, is_citable, looks_like_ours
 from ace.updates import OPERATION_TYPES, UpdateOperation

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ace.steps.agent import AgentStep
+    from ace.steps.agent import AgentStep, EvaluateStep
     from ace.steps.apply import ApplyStep
     from ace.steps.artifacts import Artifact, ArtifactDraftStep, ArtifactStep, artifacts_in, unfinished_artifacts
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.deduplicate import DeduplicateStep
-    from ace.steps.evaluate import EvaluateStep
     from ace.steps.gate import GateStep
     from ace.steps.insights import InsightOutcomeStep, InsightStep
     from ace.steps.known import KnownStep
@@ -73,7 +72,7 @@ __getattr__, __dir__ = lazy_exports(
         "DeduplicateStep": "deduplicate",
         "EndOfEpoch": "tail",
         "EndOfRun": "tail",
-        "EvaluateStep": "evaluate",
+        "EvaluateStep": "agent",
         "ExportSkillbookMarkdownStep": "checkpoint",
         "GateStep": "gate",
         "GuardedKind": "leakage_guard",

@@ -1,23 +1,26 @@
-"""`AgentStep`, in which the agent answers the question of the sample."""
+"""The steps in the foreground of a live run: the agent answers, and an environment judges the answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ace.arguments import checked_class, whole_number
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, call_environment, finished
 from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
+from ace.protocols.observers import AnswerEvaluated, emit, is_observed
 from ace.protocols.roles import ShowsSkills
-from ace.steps.context_access import is_learned, model_calls_for, needed
-from ace.steps.recent_reflections import recent_reflections_for
+from ace.skill import CaseCheck
+from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, run_of
 
 if TYPE_CHECKING:
     from ace.context import ACESample, SkillbookView
+    from ace.environments import Sample, TaskEnvironment
     from ace.outputs import AgentOutput
     from ace.protocols.roles import AgentLike, Retrieval
 
-__all__ = ["AgentStep"]
+__all__ = ["AgentStep", "EvaluateStep", "answer_trace"]
 
 
 @checked_class
@@ -95,3 +98,85 @@ class AgentStep:
             if not self.empty_counts:
                 raise
             return error.output
+
+
+def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> dict[str, Any]:
+    """Return the trace of an answer before it is judged.
+
+    Args:
+        question: The question or task.
+        context: Further material for the answer.
+        ground_truth: The right answer, if it is known.
+        output: The answer.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer_trace("2+2?", "", "4", AgentOutput(reasoning="Add.", final_answer="4"))["answer"]
+        '4'
+    """
+    return {
+        "question": question,
+        "context": context,
+        "ground_truth": ground_truth,
+        "reasoning": output.reasoning,
+        "answer": output.final_answer,
+        "skill_ids": list(output.skill_ids),
+    }
+
+
+@checked_class
+class EvaluateStep:
+    """Builds the trace of a live run, with the judgement of an environment if one is given.
+
+    The trace is a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
+    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged. If the
+    environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with False instead.
+
+    Args:
+        environment: The environment; its `evaluate` may be `async def`.
+    """
+
+    requires = frozenset({"sample", "agent_output"})
+    provides = frozenset({"trace"})
+
+    def __init__(self, environment: TaskEnvironment | None = None) -> None:
+        self.environment = environment
+
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: depends on whether its environment is plain, asynchronous or both."""
+        return awaited_where(self.environment, "evaluate")
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Add the trace to the context."""
+        return finished(self._evaluated(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Add the trace to the context, without blocking a thread."""
+        return await self._evaluated(ON_LOOP, ctx)
+
+    async def _evaluated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
+        if is_learned(ctx):
+            return ctx
+        sample = needed(ctx.sample, "sample", self)
+        output = needed(ctx.agent_output, "agent_output", self)
+        trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
+        if self.environment is not None:
+            result = await call_environment(calling, self.environment, sample, output, ctx.further_answers)
+            if is_observed():
+                name, metrics = type(self.environment).__name__, dict(result.metrics)
+                emit(AnswerEvaluated(run_of(ctx), str(ctx.metadata.get("trace_id", "")), name, metrics))
+            trace["feedback"] = result.feedback
+            trace["metrics"] = dict(result.metrics)
+            if not result.verified:
+                trace["verified"] = False
+            elif result.metrics or result.ground_truth is not None:
+                trace["check"] = self._check(sample).to_dict()
+            if result.ground_truth is not None:
+                trace["ground_truth"] = result.ground_truth
+        return ctx.replace(trace=trace)
+
+    def _check(self, sample: Sample) -> CaseCheck:
+        """Return the check of the environment. One that does not inherit from our class may have no `check_of`."""
+        check_of: Callable[[Sample], CaseCheck] | None = getattr(self.environment, "check_of", None)
+        return CaseCheck("environment", type(self.environment).__name__) if check_of is None else check_of(sample)

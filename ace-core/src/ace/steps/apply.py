@@ -12,9 +12,8 @@ from ace.context import ACEStepContext
 from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.context_access import is_learned, needed, run_of
+from ace.steps.context_access import RecentReflections, is_learned, needed, run_of
 from ace.steps.leakage_guard import LeakageGuard
-from ace.steps.recent_reflections import RecentReflections
 from ace.steps.trace_facts import KnownOfTask, known_of_task
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from ace.context import ACEStepContext
 from ace.managed_block import write_managed_block
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
-from ace.steps.context_access import run_of
-from ace.steps.recent_reflections import recent_reflections_after
+from ace.steps.context_access import recent_reflections_after, run_of
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook

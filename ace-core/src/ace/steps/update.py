@@ -31,14 +31,7 @@ from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import (
-    is_learned,
-    model_calls_for,
-    names_in_batch,
-    needed,
-    run_of,
-    stop_if_cancelled,
-)
+from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section

@@ -1,4 +1,4 @@
-"""Who may do what: the key of a request, its scopes, its rate and its requests in flight."""
+"""Access control: the key of a request, its scopes, its rate and its requests in flight."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Access:
     """The id of the HTTP request."""
 
     def check_book(self, book: str) -> None:
-        """Check that the key is for a book.
+        """Check that the key is valid for a book.
 
         Args:
             book: The name of the book.

@@ -134,7 +134,7 @@ def _documented(*, max_body_bytes: int, max_trace_bytes: int, lifespan: Any = No
     app.include_router(_supervision_routes())
     for router in (serving_routes(max_trace_bytes=max_trace_bytes), lists.router, deciding.router):
         app.include_router(router)
-    app.openapi = _documenting(app)  # type: ignore[method-assign]  # this is how FastAPI is told to
+    app.openapi = _documenting(app)  # type: ignore[method-assign]  # the way that FastAPI documents
     return app
 
 
@@ -189,7 +189,7 @@ def _supervision_routes() -> APIRouter:
 
 
 async def _no_route(request: Request) -> Response:
-    """Reject what no route of the API answers, which would otherwise be a page that does not exist."""
+    """Reject paths below `/v1` without a route, which would otherwise be answered as missing pages."""
     known = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
     raise HTTPException(405 if known else 404)
 

@@ -57,9 +57,9 @@ class ErrorBody(BaseModel):
     """What went wrong."""
 
     code: str
-    """A word for programs."""
+    """A code for programs."""
     message: str
-    """A sentence for people."""
+    """A message for people."""
     request_id: str
     """The id of the request, as in the header `X-Request-Id` and in the log."""
 
@@ -76,7 +76,7 @@ class ApiError(Exception):
     Args:
         status: The HTTP status.
         message: What went wrong, for people.
-        code: A word for programs; by default that of the status.
+        code: A code for programs; by default that of the status.
         retry_after: After how many seconds the request may be repeated.
     """
 

@@ -144,7 +144,7 @@ async def list_reviews(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[ReviewOut]:
-    """List what a person has to decide, the newest first. The scope review includes the texts of users."""
+    """List the reviews, the newest first. The scope review includes the texts of users."""
     query = of_book(sa.select(tables.review), tables.review, access, book).where(tables.review.c.state == state)
     rows = await rows_of(access, newest_first(query, tables.review, cursor, limit))
     texts = {}
@@ -158,7 +158,7 @@ def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise ApiError(400, "cursor: must be the next_cursor of the page before.")
+        raise ApiError(400, "cursor: must be the next_cursor of the previous page.")
     return int(cursor)
 
 
@@ -172,7 +172,7 @@ def newest_first(query: Select, table: sa.Table, cursor: str | None, limit: int)
     Args:
         query: A query for rows of the table.
         table: A table with ids.
-        cursor: The id of the last row of the page before.
+        cursor: The id of the last row of the previous page.
         limit: The number of rows of a page.
     """
     if cursor is not None:
@@ -227,15 +227,15 @@ def page(found: Sequence[Any], limit: int, cursor_of: Callable[[Any], str], made
     Args:
         found: The items of the page, and one more if another page follows.
         limit: The number of items of a page.
-        cursor_of: Returns the cursor that an item is.
-        made: Returns what is sent of an item.
+        cursor_of: Returns the cursor of an item.
+        made: Returns an item as it is sent.
     """
     shown = found[:limit]
     return Page(items=[made(each) for each in shown], next_cursor=cursor_of(shown[-1]) if len(found) > limit else None)
 
 
 def from_row(model: Callable[..., Item], row: sa.Row[Any]) -> Item:
-    """Return what is sent of a row.
+    """Return a row as it is sent.
 
     Args:
         model: The class of the response, whose fields are columns.
@@ -291,7 +291,7 @@ def _history(access: Access, book: str, skill: str) -> list[HistoryOut]:
 
 
 def _content_after(event: object, skill: str) -> str | None:
-    """Return the text that an event gave a skill; None if it did not change the text.
+    """Return the new text of a skill in an event; None if it did not change the text.
 
     The classes of events are internal to the core, so this goes by their fields.
     """

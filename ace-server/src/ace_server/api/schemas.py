@@ -72,9 +72,9 @@ SubjectInPath = Annotated[
 ObjectId = Annotated[str, Path(pattern=_ID)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many items to return.")]
 Cursor = Annotated[
-    str | None, Query(max_length=300, pattern="^[ -~]*$", description="`next_cursor` of the page before.")
+    str | None, Query(max_length=300, pattern="^[ -~]*$", description="`next_cursor` of the previous page.")
 ]
-SkillCursor = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
+SkillCursor = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the previous page.")]
 
 
 Item = TypeVar("Item")
@@ -96,9 +96,9 @@ class AnswerBody(_Body):
     book: BookName = "default"
     """The book whose skills are used."""
     subject: ShortText | None = None
-    """Whom the request belongs to: for deletion, and to be always in the same arm of an experiment."""
+    """The user that the request belongs to, for deletion, and for a constant arm in an experiment."""
     metadata: dict[str, JsonValue] | None = None
-    """What the client wants to find again. It is not sent to the model."""
+    """Data of the client that is stored with the request. It is not sent to the model."""
 
 
 class UsageOut(BaseModel):
@@ -178,7 +178,7 @@ class BookOut(BaseModel):
     version: int | None
     """The version of the published release."""
     new_feedback: int
-    """How much feedback waits for a batch."""
+    """The number of feedback items that wait for a batch."""
 
 
 class SkillOut(BaseModel):
@@ -282,7 +282,7 @@ class RunOut(BaseModel):
 
 
 class ReviewOut(BaseModel):
-    """What a person has to decide."""
+    """A review: something that a person has to decide."""
 
     id: str
     """Its id."""
@@ -293,7 +293,7 @@ class ReviewOut(BaseModel):
     state: str
     """open, accepted, edited or rejected."""
     at: float
-    """Since when, in seconds since 1970."""
+    """When it was opened, in seconds since 1970."""
     reason: str | None
     """Why."""
     request: str | None
@@ -320,11 +320,11 @@ class Decision(_Body):
     decision: Literal["accept", "edit", "reject"]
     """Accept it as it is, accept it with changes, or reject it."""
     content: LongText | None = None
-    """With `edit`: what the feedback says instead."""
+    """With `edit`: the new comment of the feedback."""
     ground_truth: LongText | None = None
     """The right answer, if it is known."""
     note: LongText | None = None
-    """Why, for others."""
+    """The reason, for other reviewers."""
 
 
 class ArmBody(_Body):
@@ -357,11 +357,11 @@ class Difference(BaseModel):
     p: float
     """The probability of a difference this large if the arms are the same (permutation test)."""
     requests_needed: int | None
-    """How many more requests each of both arms needs to see a difference of 5 points; null if it cannot be told yet."""
+    """How many more requests each arm needs to see a difference of 5 points; null if it cannot be estimated yet."""
 
 
 class ArmReport(BaseModel):
-    """What is known of an arm."""
+    """What is known about an arm."""
 
     release: str
     """The release."""

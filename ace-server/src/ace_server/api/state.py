@@ -23,7 +23,7 @@ _MOST_RECENT: Final = 10_000
 
 
 class KnownRequest(NamedTuple):
-    """What feedback needs to know of a request."""
+    """What feedback needs to know about a request."""
 
     book: str
     """The name of the book."""
@@ -46,14 +46,14 @@ class RecentRequests:
 
         Args:
             request: Its id.
-            known: What feedback needs to know of it.
+            known: What feedback needs to know about it.
         """
         self._requests[request] = known
         if len(self._requests) > _MOST_RECENT:
             self._requests.popitem(last=False)
 
     def find(self, request: str) -> KnownRequest | None:
-        """Return what is known of a request, if it is recent.
+        """Return what is known about a request, if it is recent.
 
         Args:
             request: Its id.
@@ -91,7 +91,7 @@ class ServerState:
     recent: RecentRequests
     """The last requests."""
     maintenance: Maintenance
-    """Deletes what is to be deleted."""
+    """Deletes data on request, and expired data."""
 
 
 def state_of(request: Request) -> ServerState:

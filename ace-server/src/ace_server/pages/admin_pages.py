@@ -109,11 +109,11 @@ class AdminPages:
         )
 
     def add_key(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
-        """Add a key, and show it this once."""
+        """Add a key, and show it once."""
         _all_books_only(visitor)
         name = form.get("name", "").strip()
         if not name:
-            raise RefusedError(400, "A key needs a name, so that the list says whose it is.")
+            raise RefusedError(400, "A key needs a name, so that the list shows who owns it.")
         scopes = [scope for scope in SCOPES if form.get(scope)]
         try:
             budget, days = (float(form[each]) if form.get(each) else None for each in ("budget", "days"))

@@ -316,7 +316,7 @@ def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
 
 
 class Refusal(NamedTuple):
-    """What a gate has refused of one sample."""
+    """The operations of one sample that a gate has refused."""
 
     entry: HistoryEntry
     """The version that records it."""

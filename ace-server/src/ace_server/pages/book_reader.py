@@ -1,4 +1,4 @@
-"""Reads one skillbook for the pages: always its newest version, and what was computed from a version only once."""
+"""Reads one skillbook for the pages: always its newest version; what is computed from a version is cached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ace.skillbook import (
 __all__ = ["BookReader", "BookVersion", "OpenedBook", "Training"]
 
 _KEPT_VERSIONS: Final = 4
-"""How many older versions are kept in memory, for those who page through one."""
+"""How many older versions are kept in memory, for readers who page through one."""
 
 
 @final
@@ -47,7 +47,7 @@ class BookVersion:
         self.active = [skill for skill in skills if skill.is_active]
         self.proofs = {skill.id: skill.proof for skill in self.active}
         self.searched = {skill.id: f"{skill.id}\n{skill.section}\n{skill.content}".casefold() for skill in skills}
-        """What a search looks at, by skill id."""
+        """The text that a search compares, by skill id."""
         counts: dict[str, int] = {}
         for skill in self.active:
             counts[skill.section] = counts.get(skill.section, 0) + 1
@@ -88,7 +88,7 @@ class OpenedBook:
         """Return the newest versions that changed something, newest first.
 
         Args:
-            number: How many at most.
+            number: The maximum number.
         """
         if self.book.version is None or not self.sizes:
             return []
@@ -171,7 +171,7 @@ class BookReader:
 
     @property
     def shown_location(self) -> str:
-        """Where the book is, without a password."""
+        """The location of the book, without a password."""
         return shown_location(self.location)
 
     @contextmanager
@@ -179,8 +179,8 @@ class BookReader:
         """Read the newest version of the book; one page at a time.
 
         Raises:
-            SkillbookError: The book cannot be read any more.
-            OSError: Its file is gone.
+            SkillbookError: The book can no longer be read.
+            OSError: Its file no longer exists.
         """
         with self._lock:
             self._catch_up()
@@ -192,7 +192,7 @@ class BookReader:
         return self._timeline is not None or self._book.store is None
 
     def prepare(self) -> None:
-        """Read the history before a page needs it; what is wrong with it is said by that page."""
+        """Read the history before a page needs it; that page shows what is wrong with it."""
         with self._lock:
             self.history()
 
@@ -270,7 +270,7 @@ class BookReader:
             self._newest = _version_of(self._book)
 
     def _stamped(self) -> tuple[int, int, int] | None:
-        """Return what tells that a file was written; None for a store, and for a file that does not exist."""
+        """Return a value that changes when a file is written; None for a store, and for a file that does not exist."""
         if self._file is None or not self._file.exists():
             return None
         status = self._file.stat()

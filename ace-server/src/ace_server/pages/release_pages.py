@@ -102,7 +102,7 @@ class ReleasePages:
         name, version = request.path_params["book"], request.path_params["version"]
         reader = self._site.reader(name)
         if reader is None:
-            raise NotFoundError(f"no book {name!r} is known")
+            raise NotFoundError(f"no such book: {name!r}")
         with reader.reading() as opened:
             newest, wanted = opened.newest, opened.at(version)
             if wanted is None:
@@ -116,7 +116,7 @@ class ReleasePages:
         """Restore a version of the skillbook, as a new version that is published at once."""
         name, version = request.path_params["book"], request.path_params["version"]
         if self._site.reader(name) is None:
-            raise NotFoundError(f"no book {name!r} is known")
+            raise NotFoundError(f"no such book: {name!r}")
         with self._site.service.open_book(name) as book:
             restored = book.rollback(version, author=visitor.name)
 

@@ -1,4 +1,4 @@
-"""`/review`: what waits for a person, one item at a time, and the export of what was decided."""
+"""`/review`: the open reviews, one at a time, and the export of the decisions."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ReviewPages:
         return RedirectResponse(address("review", following) if following else "/review", 303)
 
     def export(self, request: Request, visitor: Visitor) -> Response:
-        """Return all decisions with their texts, one JSON object a line."""
+        """Return all decisions with their texts, one JSON object per line."""
         query = sa.select(_REVIEW).where(_REVIEW.c.state != "open").order_by(_REVIEW.c.id)
         rows = [row for row in self._site.rows(query) if visitor.is_for(row.book)]
         for start in range(0, len(rows), _IDS_IN_A_ROW):

@@ -52,7 +52,7 @@ def _cells(row: Row) -> Sequence[str | int | float | None]:
 
 @dataclass(frozen=True, slots=True)
 class BookFacts:
-    """What the service knows of a book beside its skills."""
+    """What the service knows about a book besides its skills."""
 
     overview: BookOverview
     published: Row | None
@@ -62,7 +62,7 @@ class BookFacts:
     waiting: int
     """The number of feedback items that will be learned from."""
     reviews: int
-    """How many items wait for a person."""
+    """The number of open reviews."""
     last_batch: Row | None
     cost: float
     """What answers have cost since midnight (UTC), in USD, as far as prices are known."""
@@ -139,7 +139,7 @@ class RunPages:
         )
 
     def retry(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
-        """Let the feedback of a failed batch be learned from again."""
+        """Queue a failed batch again, so that its feedback is learned from."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
         try:
             self._site.change(

@@ -171,7 +171,7 @@ class ServiceSite:
     # Who, and what they do
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return who has logged in, here or at the proxy; None without a login, or if the key is not valid any more.
+        """Return who has logged in, here or at the proxy; None without a login, or if the key is no longer valid.
 
         Args:
             request: The request.
@@ -244,11 +244,11 @@ class ServiceSite:
             visitor: Who wants to see it.
 
         Raises:
-            NotFoundError: There is none, or it is of another book.
+            NotFoundError: It does not exist, or belongs to another book.
         """
         found = self.rows(sa.select(table).where(table.c.id == identifier))
         if not found or not visitor.is_for(found[0].book):
-            raise NotFoundError(f"no {table.name} {identifier!r} is known")
+            raise NotFoundError(f"no such {table.name}: {identifier!r}")
         return found[0]
 
     def names(self) -> dict[str, str]:

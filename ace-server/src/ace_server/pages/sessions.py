@@ -1,4 +1,4 @@
-"""Who looks at the pages: the signed cookie of a login, and the tokens that forms carry."""
+"""The visitors of the pages: the signed cookie of a login, and the tokens of forms."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Sessions:
         return self._signer("form").dumps([session, action, secrets.token_urlsafe(9)])
 
     def use_form_token(self, token: str, session: str, action: str) -> bool:
-        """Use up the token of a form, and return whether it was valid.
+        """Consume the token of a form, and return whether it was valid.
 
         Args:
             token: What was sent.

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from ace.cli.console import note, print_text, result_stream
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
 from ace.cli.inputs import STANDARD_INPUT, task_ids
-from ace.cli.options import Flag
+from ace.cli.options import TASK_OPTION, Flag
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.redaction import Redactor
 from ace.trace_log import CommandRun, ExecutionResult, ExecutionTrace, Outcome, TraceLog, check_task_id, run_command
@@ -27,7 +27,7 @@ _TASK_VARIABLES = ("ACE_TASK", "BEADS_ID")
 
 def command(
     *command_line: str,
-    task: Annotated[str | None, Parameter(name=["--task", "--bead"])] = None,
+    task: Annotated[str | None, Parameter(name=TASK_OPTION)] = None,
     outcome: Outcome | None = None,
     description: Annotated[str, Parameter(show_default=False)] = "",
     exec_results: Annotated[str | None, Parameter(name="--exec", allow_leading_hyphen=True)] = None,

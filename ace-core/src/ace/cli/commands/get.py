@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from ace.cli.console import counted, note, print_json, print_table, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.inputs import task_ids
-from ace.cli.options import JsonFlag
+from ace.cli.options import TASK_OPTION, JsonFlag
 from ace.cli.settings import load_settings
 from ace.insights import Insight, InsightLog, InsightStatus, confidence_word
 
@@ -41,7 +41,7 @@ _MOST_TASKS = 3
 def insights(
     *,
     min_confidence: float = 0.0,
-    task: Annotated[list[str] | None, Parameter(name=["--task", "--bead"], negative="")] = None,
+    task: Annotated[list[str] | None, Parameter(name=TASK_OPTION, negative="")] = None,
     status: InsightStatus | None = None,
     logs: str | None = None,
     as_json: JsonFlag = False,

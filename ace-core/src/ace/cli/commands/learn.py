@@ -287,7 +287,7 @@ class Learn(LearningCommand):
         from ace.evaluation import AllGates, CaseGate, CounterGate
 
         names: set[str] = set(self.choice.gates)
-        if "cases or counters" in names:
+        if "auto" in names:
             names.add("cases" if any(skill.cases for skill in book.skills()) else "counters")
         gates: list[GateLike] = [CounterGate()] if "counters" in names else []
         if "cases" in names:

@@ -1,4 +1,4 @@
-"""Gathers the traces of all inputs, and the problems of those that cannot be read."""
+"""Gathers the traces of all inputs, or of some tasks, and the problems of those that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
+from ace.cli.console import note
 from ace.cli.errors import UsageError, check_is_path
 from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, not_a_file, reason_of, too_large
 from ace.cli.inputs.splitting import HEAD_SIZE, Found, foreign_kind, split_file
@@ -26,8 +27,9 @@ from ace.cli.inputs.stored_record import StoredRecord
 from ace.cli.signals import on_forced_exit
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
+from ace.trace_log import check_task_id
 
-__all__ = ["STANDARD_INPUT", "GatheredTraces", "event_files", "gather_traces"]
+__all__ = ["STANDARD_INPUT", "GatheredTraces", "TaskChoice", "event_files", "gather_traces", "task_ids"]
 
 _CHUNK: Final = 1024 * 1024
 _LONGEST_WAIT: Final = 10.0
@@ -35,6 +37,7 @@ _LONGEST_WAIT: Final = 10.0
 _WAIT_BETWEEN: Final = 0.02
 
 STANDARD_INPUT = "-"
+_MOST_TASKS_SHOWN = 10
 _PATTERN = frozenset("*?[")
 
 _LINES_LOOKED_AT: Final = 50
@@ -356,3 +359,70 @@ def _are_events(records: Sequence[Mapping[str, object]]) -> bool:
 
 def _text(record: Mapping[str, object], names: Sequence[str]) -> str:
     return next((value for name in names if isinstance(value := record.get(name), str)), "")
+
+
+def task_ids(given: Iterable[str], source: str = "--task") -> tuple[str, ...]:
+    """Return the ids of tasks that an option names, without repetitions.
+
+    Args:
+        given: The values of the option; each may be several ids, separated by commas.
+        source: The option, for the error.
+
+    Raises:
+        UsageError: One of them is not the id of a task.
+    """
+    found = dict.fromkeys(id.strip() for value in given for id in value.split(","))
+    for id in found:
+        try:
+            check_task_id(id)
+        except ValueError as error:
+            raise UsageError(f"{source}: {error}") from error
+    return tuple(found)
+
+
+class TaskChoice:
+    """Accepts the traces of some tasks, and remembers which tasks it has seen.
+
+    Args:
+        ids: The ids of the tasks; if it is empty, every trace is accepted.
+    """
+
+    def __init__(self, ids: Sequence[str] = ()) -> None:
+        self.ids = ids
+        self._seen: dict[str, None] = {}
+
+    def accepts(self, trace: RecordedTrace) -> bool:
+        """Return whether a trace is one of the tasks.
+
+        Args:
+            trace: A trace that was found.
+        """
+        if not self.ids:
+            return True
+        record = trace.record
+        if not isinstance(record, StoredRecord) or record.converter != "execution_trace":
+            return False
+        task = trace.place.partition("/")[0]  # the place of a logged trace is TASK/TRACE_ID
+        self._seen[task] = None
+        return task in self.ids
+
+    def check(self, *, is_complete: bool) -> None:
+        """Report tasks without traces.
+
+        Args:
+            is_complete: Whether all inputs were looked at.
+
+        Raises:
+            UsageError: None of the tasks has a trace.
+        """
+        missing = [task for task in self.ids if task not in self._seen]
+        if not missing or not is_complete:
+            return
+        named = ", ".join(missing)
+        if len(missing) < len(self.ids):
+            note(f"ace: no trace of {named}; the other tasks are learned from")
+            return
+        known = ", ".join(list(self._seen)[:_MOST_TASKS_SHOWN])
+        more = f" and {len(self._seen) - _MOST_TASKS_SHOWN} more" if len(self._seen) > _MOST_TASKS_SHOWN else ""
+        has = f"has traces of {known}{more}" if known else "has no traces of tasks"
+        raise UsageError(f"no trace of {named}; the input {has}")

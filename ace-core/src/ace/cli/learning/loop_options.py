@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ace.cli.errors import UsageError
 from ace.cli.inputs import STANDARD_INPUT, task_ids
 from ace.cli.learning.validated_run import ValidationOptions
-from ace.cli.options import Flag, check_from_one
+from ace.cli.options import TASK_OPTION, Flag, check_from_one
 
 if TYPE_CHECKING:
     from ace.cli.learning.learning_command import RunFlags
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GateName", "LoopChoice", "LoopFlags"]
 
-GateName = Literal["cases", "counters", "score", "cases or counters"]
-"""`cases or counters` means `cases`, or `counters` if the book has no cases; it is only a default."""
+GateName = Literal["cases", "counters", "score", "auto"]
+"""`auto` means `cases`, or `counters` if the book has no cases."""
 
-_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score", "cases or counters")
+_GATES: Final[Sequence[GateName]] = ("counters", "cases", "score", "auto")
 """Those that ask no model come first."""
 _NONE: Final = "none"
-_DEFAULT: Final = "cases or counters"
 _MOST_CHANGES: Final = 3
 _CONFIDENCE: Final = 0.8
 _OFFLINE_EPOCHS: Final = 3
@@ -38,7 +37,7 @@ _OFFLINE_EPOCHS: Final = 3
 class LoopFlags:
     """Options of learning from tasks."""
 
-    task: Annotated[list[str], Parameter(name=["--task", "--beads"], negative="", show_default=False)] = field(
+    task: Annotated[list[str], Parameter(name=TASK_OPTION, negative="", show_default=False)] = field(
         default_factory=list
     )
     """Learn only from the attempts at these tasks in a trace log; separate ids by commas, or repeat the option."""
@@ -58,8 +57,8 @@ class LoopFlags:
     gate: str | None = None
     """The checks that changes must pass, separated by commas. counters refuses to lose skills that were judged helpful.
     cases runs the cases of the affected skills, and refuses changes that break one. score requires --validate, and
-    rolls back changes after which the score fell. Requires a .db skillbook. [default: none; with --task, --mode or
-    --watch: cases, or counters if the skillbook has no cases; with --validate: score]"""
+    rolls back changes after which the score fell. auto means cases, or counters if the skillbook has no cases. Requires
+    a .db skillbook. [default: none; with --task, --mode or --watch: auto; with --validate: score]"""
     block: Path | None = None
     """Write the skills to a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
     starts with the skills in this file: in the block, or in lines such as [Bullet #ID, helpful:N, harmful:M] text.
@@ -136,11 +135,11 @@ class LoopFlags:
     def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...]:
         """Return the gates in the order in which they are asked."""
         given = _NONE if self.use_legacy else self.gate
-        default = (*((_DEFAULT,) if is_loop else ()), *(("score",) if validates else ()))
+        default = (*(("auto",) if is_loop else ()), *(("score",) if validates else ()))
         names = [name.strip() for name in given.split(",")] if given is not None else list(default)
         unknown = [name for name in names if name not in (*_GATES, _NONE)]
-        if unknown or (given is not None and _DEFAULT in names):
-            raise UsageError(f"--gate takes counters, cases, score or none, not {(unknown or names)[0]!r}")
+        if unknown:
+            raise UsageError(f"--gate takes counters, cases, score, auto or none, not {unknown[0]!r}")
         if _NONE in names and len(names) > 1:
             raise UsageError("--gate none cannot be combined with another gate")
         if "score" in names and not validates:

@@ -18,8 +18,7 @@ from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_
 from ace.cli.learning.event_log import EventLog, older_logs
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.progress import run_progress_shown
-from ace.cli.learning.results_file import epochs_of, write_results
-from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
+from ace.cli.learning.run_report import RunCounts, epochs_of, print_report, report_as_json, write_results
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings

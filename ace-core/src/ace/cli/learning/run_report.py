@@ -1,15 +1,19 @@
-"""The report of a run: what is counted while it runs, and how it is shown as tables or as JSON."""
+"""The report of a run: what is counted while it runs, its tables and its JSON, and the file of `--results`."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.atomic_file import replace_file
 from ace.calls.secrets import redact
-from ace.cli.console import counted, print_table, print_text, visible
+from ace.cli.console import JSON_SCHEMA, counted, print_table, print_text, visible
+from ace.cli.settings import FIELDS, Settings, shown_setting
 from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
@@ -25,6 +29,8 @@ from ace.protocols.observers import (
 
 if TYPE_CHECKING:
     from ace.cli.inputs import InputProblem
+    from ace.context import ACEStepContext
+    from ace.pipeline import SampleResult
     from ace.runners import FailedSample
     from ace.skillbook import Skillbook
 
@@ -38,8 +44,10 @@ __all__ = [
     "RunCounts",
     "RunReport",
     "SkillCounts",
+    "epochs_of",
     "print_report",
     "report_as_json",
+    "write_results",
 ]
 
 _LONGEST_REASON = 400
@@ -419,3 +427,83 @@ def _cost_of(use: ModelUse) -> str:
     if 0 < use.unpriced_calls < use.calls:
         cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
     return cost
+
+
+def write_results(
+    path: Path,
+    *,
+    about: Mapping[str, object],
+    settings: Settings,
+    options: Mapping[str, object],
+    outcome: Mapping[str, object],
+    epochs: Sequence[Mapping[str, object]],
+    book: Skillbook,
+) -> None:
+    """Write the file of `--results`: what a run was asked for, what came of it, and the skillbook, as one JSON object.
+
+    The file is replaced atomically.
+
+    Args:
+        path: The file; an earlier one is replaced.
+        about: What `--json` says about the run.
+        settings: The settings of the run. Keys are hidden.
+        options: The other options of the run.
+        outcome: What `--json` says about the outcome.
+        epochs: What `epochs_of` returned.
+        book: The skillbook after the run.
+
+    Raises:
+        OSError: The file cannot be written; an earlier one is not changed.
+    """
+    configuration = {
+        "settings": {
+            field.name: {"value": shown_setting(field, settings), "from": settings.origins[field.name]}
+            for field in FIELDS
+        },
+        "options": dict(options),
+    }
+    document = {
+        "schema": JSON_SCHEMA,
+        **about,
+        "configuration": configuration,
+        **outcome,
+        "epochs": list(epochs),
+        "version": book.version,
+        "book": json.loads(book.dumps()),
+    }
+    replace_file(path, f"{json.dumps(document, indent=2)}\n".encode("ascii"))
+
+
+def epochs_of(results: Sequence[SampleResult[ACEStepContext]], epochs: int) -> list[dict[str, object]]:
+    """Return what came of the samples of each epoch: how many failed, and the mean of each of their metrics.
+
+    Args:
+        results: The results of all epochs, in order; fewer if the run was stopped.
+        epochs: The number of passes over the inputs.
+    """
+    size = max(1, len(results) // epochs)
+    parts = [results[epoch * size : (epoch + 1) * size] for epoch in range(epochs)]
+    return [
+        {
+            "epoch": number,
+            "samples": len(part),
+            "learned": sum(result.error is None for result in part),
+            "metrics": _means([_metrics_of(result) for result in part]),
+        }
+        for number, part in enumerate(parts, 1)
+        if part
+    ]
+
+
+def _metrics_of(result: SampleResult[ACEStepContext]) -> Mapping[str, float]:
+    trace = None if result.output is None else result.output.trace
+    metrics = trace.get("metrics") if isinstance(trace, Mapping) else None
+    found = metrics if isinstance(metrics, Mapping) else {}
+    return {str(name): float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+
+def _means(found: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the mean of each metric, with the number of samples that have it."""
+    names = dict.fromkeys(name for metrics in found for name in metrics)
+    values = {name: [metrics[name] for metrics in found if name in metrics] for name in names}
+    return {name: {"mean": sum(given) / len(given), "samples": len(given)} for name, given in values.items()}

@@ -1,7 +1,6 @@
 """Reads traces of any type for the reflector."""
 
-from ace.roles.trace_reading.batch import read_batch, shown_names, traces_in_batch
-from ace.roles.trace_reading.reader import StandardTrace, read_trace
+from ace.roles.trace_reading.reader import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.roles.trace_reading.rendering import Section, fitted_sections, sections_as_text, sections_of
 
 __all__ = [

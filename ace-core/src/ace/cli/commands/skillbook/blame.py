@@ -12,8 +12,7 @@ from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.skillbooks.selection import bare_id, unknown_skill
 from ace.cli.skillbooks.skill_output import print_cases, proof_as_json
 from ace.skill import Skill
-from ace.skillbook.event_codec import event_dict
-from ace.skillbook.events import Imported
+from ace.skillbook.events import Imported, event_dict
 from ace.skillbook.history import BlameEntry
 from ace.skillbook.locations import shown_location
 

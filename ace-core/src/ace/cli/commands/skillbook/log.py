@@ -8,7 +8,7 @@ from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import change_counts, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.json_fields import text_in
-from ace.skillbook.event_codec import event_dict
+from ace.skillbook.events import event_dict
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.locations import shown_location
 
