@@ -156,13 +156,18 @@ def _value(word: str, *, starts: bool, has_case: bool) -> str:
     """Return a word if it is a value; empty if it is an ordinary word."""
     bare = word.rstrip(_SENTENCE_SIGNS).strip(_QUOTES)
     name = bare.strip(_AROUND).rstrip(_SENTENCE_SIGNS)
-    if not name.translate(_APOSTROPHES).isalpha():
+    if not _is_word(name):
         # Brackets around a number may be its sign; those around a phrase only look like it, and cost a merge.
         return bare
     if not has_case or name.lower() in _EMPHASIS or (name.lower() in _FILLER and len(name) > 1) or name == "I":
         return ""
     is_written_so = any(letter.isupper() for letter in name[1:])
     return name if is_written_so or (name[0].isupper() and not starts) else ""
+
+
+def _is_word(text: str) -> bool:
+    """Return whether a text consists of letters and apostrophes."""
+    return text.isalpha() or text.translate(_APOSTROPHES).isalpha()
 
 
 def _split(text: str) -> list[str]:
@@ -172,7 +177,7 @@ def _split(text: str) -> list[str]:
 def _compared(word: str, *, with_ending: bool = False) -> str:
     ended = word.rstrip(_SENTENCE_SIGNS) or word
     bare = ended.strip(_AROUND).rstrip(_SENTENCE_SIGNS) or ended
-    if word[0] in _QUOTES or not bare.translate(_APOSTROPHES).isalpha():
+    if word[0] in _QUOTES or not _is_word(bare):
         # Quoted words, numbers and code: case and endings mean something.
         return bare
     folded = bare.casefold()

@@ -270,7 +270,7 @@ class Learn(LearningCommand):
         log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
         options |= {"insights": log, "min_confidence": self.choice.min_confidence}
         if place.keeps_history and not is_dry_run:
-            options["artifacts"] = settings.artifacts
+            options |= {"artifacts": settings.artifacts, "artifact_skills": settings.artifact_skills}
         return options
 
     def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
