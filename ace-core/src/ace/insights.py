@@ -405,7 +405,7 @@ class InsightLog:
             status = self.path.stat()
             if (status.st_dev, status.st_ino) == self._file and status.st_size == self._position:
                 return
-            file = self.path.open("rb")
+            file = self.path.open("rb", buffering=0)
         except FileNotFoundError:
             if self._position:
                 self._forget()
@@ -422,12 +422,13 @@ class InsightLog:
         if status.st_size == self._position:
             return
         file.seek(self._position)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            self._position += len(line)
-            self._line += 1
-            self._take(line)
+        with open(file.fileno(), "rb", closefd=False) as lines:  # the given file may not be buffered
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                self._position += len(line)
+                self._line += 1
+                self._take(line)
 
     def _forget(self) -> None:
         self._known = _Known()

@@ -314,3 +314,11 @@ def test_a_folder_that_was_renamed_before_the_kill_is_left_alone(project: Projec
     ArtifactStep(project.artifacts, project.book).complete()
     assert list(project.artifacts.iterdir()) == [folder]
     assert (folder / "playbook.md").read_text(encoding="utf-8") == "a note of the user"
+
+
+def test_the_name_of_a_trace_is_not_taken_for_an_e_mail_address(project: Project) -> None:
+    project.learn(RecordedTrace(attempt("bd-1", "RULE").record, "runs.jsonl#12"), least=0.0)
+    [(_, folder)] = artifacts_in(project.artifacts)
+    name = json.loads((folder / "trace.json").read_bytes())["id"]
+    assert re.fullmatch(r"[0-9a-f]{16}@runs\.jsonl#12", name)
+    assert json.loads((folder / "decision.json").read_bytes())["trace"] == name

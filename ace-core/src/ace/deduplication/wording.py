@@ -41,6 +41,7 @@ _ORDERING_WORDS: Final = frozenset({"after", "before", "instead", "than", "then"
 _SENTENCE_SIGNS: Final = ".,;:!?"
 _SENTENCE_ENDS: Final = ".:!?"
 _QUOTES: Final = "`\"'\u201c\u201d\u2018\u2019"
+_QUOTE_SIGNS: Final = frozenset(_QUOTES)
 _AROUND: Final = "()[]" + _QUOTES
 _BULLETS: Final = frozenset("-*\u2022")
 _APOSTROPHES: Final = str.maketrans("", "", "'\u2019")
@@ -138,10 +139,12 @@ def told_values(text: str) -> frozenset[str]:
         >>> sorted(told_values("Above 10,000 dollars, ask Petersen for form K7-BLUE."))
         ['10,000', 'K7-BLUE', 'Petersen']
     """
-    normal = unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE)
-    quoted = {next(filter(None, found)) for found in _QUOTED.findall(normal)}
+    normal = _normal(text)
+    has_quotes = not _QUOTE_SIGNS.isdisjoint(normal)
+    quoted = {next(filter(None, found)) for found in _QUOTED.findall(normal)} if has_quotes else set()
     has_case = any(letter.islower() for letter in normal)
-    return frozenset(quoted | {value for value in _values(_QUOTED.sub(" ", normal), has_case=has_case) if value})
+    unquoted = _QUOTED.sub(" ", normal) if quoted else normal
+    return frozenset(quoted | {value for value in _values(unquoted, has_case=has_case) if value})
 
 
 def _values(text: str, *, has_case: bool) -> Iterator[str]:
@@ -154,6 +157,8 @@ def _values(text: str, *, has_case: bool) -> Iterator[str]:
 
 def _value(word: str, *, starts: bool, has_case: bool) -> str:
     """Return a word if it is a value; empty if it is an ordinary word."""
+    if word.isalpha() and word.islower():  # most words
+        return ""
     bare = word.rstrip(_SENTENCE_SIGNS).strip(_QUOTES)
     name = bare.strip(_AROUND).rstrip(_SENTENCE_SIGNS)
     if not _is_word(name):
@@ -171,7 +176,12 @@ def _is_word(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    return unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE).split()
+    return _normal(text).split()
+
+
+def _normal(text: str) -> str:
+    """Return a text in which the same characters and apostrophes are written in the same way."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE)
 
 
 def _compared(word: str, *, with_ending: bool = False) -> str:

@@ -231,9 +231,10 @@ class ArtifactDraftStep:
         found = found_insights(ctx)
         verdict: GateVerdict | None = ctx.metadata.get(VERDICT)
         redactor = redactor_for(self.client)
+        trace_id = redactor.redact_name(str(ctx.metadata.get("trace_id", "")))
         decision = {
             "key": list(key),
-            "trace": redactor.redact_name(str(ctx.metadata.get("trace_id", ""))),
+            "trace": trace_id,
             "task": "" if found is None else found.task_id,
             "accepted": True,
             "reason": "no gate" if verdict is None else verdict.reason,
@@ -243,8 +244,8 @@ class ArtifactDraftStep:
         draft = _Draft(self.directory / _draft_name(key), decision)
         if self.provenance == "full":
             insights = _Insights() if found is None else _Insights(found.ready, found.earlier)
-            trace = {"id": str(ctx.metadata.get("trace_id", "")), **read_trace_of(ctx)}
-            draft = draft._replace(insights=insights, trace=_json_file(redactor.redact_value(trace)))
+            trace = {"id": trace_id, **redactor.redact_value(read_trace_of(ctx))}
+            draft = draft._replace(insights=insights, trace=_json_file(trace))
         draft.write()
         return ctx.replace(metadata={**ctx.metadata, ARTIFACT: draft})
 
@@ -339,6 +340,9 @@ class ArtifactStep:
             except OSError:
                 if not place.folder.is_dir():
                     raise  # otherwise another process has completed it
+            else:
+                draft.file.unlink(missing_ok=True)
+                return place
         draft.delete()
         return place
 
@@ -442,6 +446,8 @@ def _json_lines(value: object, depth: int = 0) -> str:
         return quote(value)
     if value is None:
         return "null"
+    if type(value) is int:
+        return str(value)
     if depth == _EXPANDED or not value or not isinstance(value, dict | list | tuple | Mapping):
         return _json(value)
     if isinstance(value, list | tuple):

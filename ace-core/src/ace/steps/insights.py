@@ -162,7 +162,9 @@ class InsightStep:
         redactor = redactor_for(self.client)
         task_id, trace_id = _names(ctx, read, redactor)
         errors = list(_errors_in(read))
-        found = FoundInsights(task_id, trace_id)
+        ready: list[Insight] = []
+        pending: list[Insight] = []
+        supporting: list[tuple[str, Insight]] = []
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
@@ -176,20 +178,19 @@ class InsightStep:
             tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
             insight = replace(insight, tasks=tasks, confidence=confidence(len(tasks), critical=is_critical))
             if insight.confidence < self.min_confidence:
-                found = replace(found, pending=(*found.pending, replace(insight, reason=_waiting_for(insight))))
+                pending.append(replace(insight, reason=_waiting_for(insight)))
                 continue
             known = next((each for each in reversed(same) if each.delta), insight)
-            ready = replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section)
-            with_id = tuple((ready.id, each) for each in earlier)
-            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *with_id))
+            ready.append(replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section))
+            supporting += [(insight.id, each) for each in earlier]
             sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
             kept.append(learning)
-        recorded = self.log.record([*found.ready, *found.pending], is_durable=False)
-        found = replace(found, ready=tuple(recorded[: len(found.ready)]), sources=sources)
+        recorded = self.log.record([*ready, *pending], is_durable=False)
+        found = FoundInsights(task_id, trace_id, tuple(recorded[: len(ready)]), supporting, pending, sources)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
         ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
-        if not found.pending:
+        if not pending:
             return ctx  # the same reflection, for which a proposal may have been prefetched
         return ctx.replace(reflection=_reduced(reflection, kept))
 
