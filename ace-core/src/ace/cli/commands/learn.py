@@ -166,6 +166,11 @@ class Learn(LearningCommand):
         """
         return self.tasks.accepts(trace)
 
+    @property
+    def is_about_some_inputs(self) -> bool:
+        """Whether tasks were named: a line of the log that cannot be read belongs to none of them."""
+        return bool(self.tasks.ids)
+
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return the traces, in groups if requested, with a note on files that a plugin would read better."""
         self.tasks.check(is_complete=gathered.is_complete)
