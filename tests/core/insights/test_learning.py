@@ -268,10 +268,8 @@ def test_the_folder_of_a_large_skillbook_holds_the_sections_that_have_changed(pr
     (_, whole), (version, excerpt) = artifacts_in(project.artifacts)
     assert "Check the units." in (whole / "playbook.md").read_text(encoding="utf-8")
     text = (excerpt / "playbook.md").read_text(encoding="utf-8")
-    begin = (
-        f"This skillbook has {len(project.book)} skills. These are the sections of those that version {version} changed"
-    )
-    assert text.startswith(begin)
+    begin = f"This skillbook has {len(project.book)} skills. This file contains the sections of those that version"
+    assert text.startswith(f"{begin} {version} changed.")
     assert f"\n    ace skillbook export - --format markdown --at {version}\n" in text
     assert text.endswith(f"\n\n{project.book.as_markdown(sections=['builds'])}\n")
     assert "Name the branch after the task." in text and "Check the units." not in text

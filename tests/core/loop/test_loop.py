@@ -287,3 +287,14 @@ def test_a_line_that_cannot_be_read_is_listed_and_is_not_a_failure_of_the_chosen
     assert again.code == 0
     assert "nothing to do: the trace had been learned before" in again.err
     assert here("learn", "--mode", "online", *model).code == 1
+
+
+def test_a_setting_limits_the_size_of_the_copies(here: Run, tmp_path: Path, model: list[str]) -> None:
+    (tmp_path / "ace.toml").write_text("[learning]\nartifact_skills = 0\n", encoding="utf-8")
+    append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"))
+    assert here("learn", "--task", "bd-1", *model).code == 0
+    [folder] = (tmp_path / "logs" / "artifacts").iterdir()
+    text = (folder / "playbook.md").read_text(encoding="utf-8")
+    assert text.startswith("This skillbook has 1 skill. ") and "Remember LESSON one." in text
+    (tmp_path / "ace.toml").write_text("[learning]\nartifact_skills = -1\n", encoding="utf-8")
+    assert here("learn", "--task", "bd-1", *model).code == 2

@@ -58,12 +58,12 @@ _EXPANDED: Final = 2
 """How many levels of a JSON file have a line for each item. Deeper ones are compact, and quicker to write."""
 _json: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _EXCERPT: Final = """\
-This skillbook has {count:,} skills. These are the sections of those that version {version} changed. To print all
-skills of this version, run:
+This skillbook has {count}. This file contains the sections of those that version {version} changed. To print all skills
+of this version, run:
 
     ace skillbook export - --format markdown --at {version}
 
-Up to {most:,} skills (setting artifact_skills), this file contains the whole skillbook.
+The setting artifact_skills ({most:,}) is the number of skills up to which this file contains the whole skillbook.
 
 {skills}"""
 _ABANDONED_SECONDS: Final = 3600.0
@@ -372,7 +372,8 @@ class ArtifactStep:
             return book.as_markdown().rstrip()
         known = (book.get_skill(each.skill_id) for each in outcome.applied)
         skills = book.as_markdown(sections={skill.section for skill in known if skill is not None}).rstrip()
-        return _EXCERPT.format(version=version, count=len(book), most=self.max_skills, skills=skills).rstrip()
+        count = f"{len(book):,} skill{'' if len(book) == 1 else 's'}"
+        return _EXCERPT.format(version=version, count=count, most=self.max_skills, skills=skills).rstrip()
 
 
 def _draft_name(key: SampleKey) -> str:
