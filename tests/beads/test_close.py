@@ -33,10 +33,14 @@ def wait_until_learned(tracker: Tracker) -> None:
 
 def test_an_issue_whose_tests_pass_is_learned_from_and_closed(tracker: Tracker, issue: str) -> None:
     (tracker.folder / "ace.toml").write_text("[beads]\ntest = \"sh -c 'test $ACE_TASK = bd-1'\"\n", encoding="utf-8")
+    log = tracker.folder / "logs" / "execution_traces.jsonl"
+    log.parent.mkdir()
+    bad = '{"bead_id": "--status", "outcome": "success"}\n'  # real logs contain such lines
+    log.write_text(bad, encoding="utf-8")
     done = tracker.ace("close", issue, "--reason", "All is well")
     assert done.code == 0, done.err
     assert tracker.status_of(issue) == "closed"
-    [trace] = tracker.traces()
+    [_, trace] = tracker.traces()
     assert (trace["bead_id"], trace["outcome"], trace["tested"]) == (issue, "success", True)
     assert trace["task_description"] == "Fix the imports\n\nLESSON imports"
     assert [result["status"] for result in trace["execution_results"]] == ["pass"]

@@ -179,7 +179,7 @@ def appended_file(path: str | Path) -> Iterator[BinaryIO]:
         path: The file; it and its folder are created if they do not exist.
 
     Yields:
-        The file, which is not buffered for writing.
+        The file, which is not buffered.
 
     Raises:
         OSError: The file cannot be opened.
@@ -235,10 +235,10 @@ def _is_at(file: IO[bytes], path: str | Path) -> bool:
 
 def _opened_for_appending(path: str | Path) -> BinaryIO:
     try:
-        return open(path, "ab+", opener=_private_opener)
+        return open(path, "ab+", buffering=0, opener=_private_opener)
     except FileNotFoundError:
         make_folder(Path(path).parent)
-        return open(path, "ab+", opener=_private_opener)
+        return open(path, "ab+", buffering=0, opener=_private_opener)
 
 
 @contextlib.contextmanager

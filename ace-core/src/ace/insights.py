@@ -28,6 +28,8 @@ __all__ = ["ONLINE_ELIGIBLE", "Insight", "InsightLog", "InsightStatus", "confide
 InsightStatus = Literal["pending", "accepted", "refused"]
 """The status of an insight: too few tasks support it, it became a skill, or it did not."""
 
+_STATUSES: Final[tuple[InsightStatus, ...]] = get_args(InsightStatus)
+
 ONLINE_ELIGIBLE: Final = 0.8
 """The default minimum confidence of `ace learn --task`, which learns from one attempt after the other."""
 
@@ -115,7 +117,7 @@ class Insight:
     """When it was first recorded: ISO 8601, UTC."""
 
     def __post_init__(self) -> None:
-        one_of("status", self.status, get_args(InsightStatus))
+        one_of("status", self.status, _STATUSES)
         if not 0 <= self.confidence <= 1:
             raise ValueError(f"confidence must be from 0 to 1, got {shown(self.confidence)}")
         if not self.id:
@@ -203,10 +205,9 @@ class Insight:
 
 
 def _status(value: object) -> InsightStatus:
-    for status in get_args(InsightStatus):
+    for status in _STATUSES:
         if status == value:
-            found: InsightStatus = status
-            return found
+            return status
     raise ValueError(f"status must be pending, accepted or refused, got {shown(value)}")
 
 
@@ -358,17 +359,18 @@ class InsightLog:
         with self._lock, appended_file(self.path) as file:
             self._read_new_lines(file)
             dated = [self._with_timestamp(insight) for insight in given]
-            changed = [insight for insight in dated if self._is_new(insight)]
+            records = [(insight, insight.as_record()) for insight in dated]
+            changed = [(insight, record) for insight, record in records if self._is_new(insight.id, record)]
             if not changed:
                 return dated
             is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
-            lines = [json.dumps(insight.as_record()) for insight in changed]
+            lines = [json.dumps(record) for _, record in changed]
             data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
             append_whole(file, data, is_durable=is_durable)
             if is_torn:
                 self._read_new_lines(file)
                 return dated
-            for insight in changed:  # quicker than to read them again
+            for insight, _ in changed:  # quicker than to read them again
                 self._known.take(insight)
             self._position += len(data)
             self._line += len(lines)
@@ -380,10 +382,10 @@ class InsightLog:
         known = self._known.by_id.get(insight.id)
         return replace(insight, timestamp=_now() if known is None else known.timestamp)
 
-    def _is_new(self, insight: Insight) -> bool:
+    def _is_new(self, id: str, record: Record) -> bool:
         """Return whether an insight is not in the log, or has changed."""
-        known = self._known.by_id.get(insight.id)
-        return known is None or known.as_record() != insight.as_record()
+        known = self._known.by_id.get(id)
+        return known is None or known.as_record() != record
 
     def _similar(self, text: str, others: Sequence[str]) -> list[str]:
         """Return the texts that the embedder considers similar, without those that may contradict `text`."""
@@ -403,7 +405,7 @@ class InsightLog:
             status = self.path.stat()
             if (status.st_dev, status.st_ino) == self._file and status.st_size == self._position:
                 return
-            file = self.path.open("rb")
+            file = self.path.open("rb", buffering=0)
         except FileNotFoundError:
             if self._position:
                 self._forget()
@@ -420,12 +422,13 @@ class InsightLog:
         if status.st_size == self._position:
             return
         file.seek(self._position)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            self._position += len(line)
-            self._line += 1
-            self._take(line)
+        with open(file.fileno(), "rb", closefd=False) as lines:  # the given file may not be buffered
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                self._position += len(line)
+                self._line += 1
+                self._take(line)
 
     def _forget(self) -> None:
         self._known = _Known()

@@ -58,6 +58,9 @@ class Finding(NamedTuple):
     """A description for messages, such as `an access key`; the name of a known secret that has one."""
 
 
+_LONGEST_COMMON_KEY: Final = 32
+_MOST_COMMON_KEYS: Final = 1000
+
 _HASH: Final = re.compile("[0-9a-f]{16}@")
 """The beginning of the name of a recorded trace."""
 
@@ -96,6 +99,7 @@ class Redactor:
         self._allowed = frozenset(given | (PERSONAL_DATA if "personal_data" in given else set()))
         self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
         self._thorough = thorough
+        self._keys: dict[str, str] = {}
 
     def find(self, text: str) -> list[Finding]:
         """Return the sensitive parts of a text, in order and without overlaps.
@@ -107,6 +111,8 @@ class Redactor:
             >>> [(each.start, each.end, each.kind) for each in Redactor().find("Ask jane.doe (at) acme.com.")]
             [(4, 26, 'email_address')]
         """
+        if not text:
+            return []
         decoded = _Decoded(text)
         found: list[Finding] = []
         if self._known:
@@ -189,11 +195,22 @@ class Redactor:
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
-            return {self._redacted(key): self._redacted(inner) for key, inner in value.items()}
+            return {self._redacted_key(key): self._redacted(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             items: list[Any] = [self._redacted(inner) for inner in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         return value
+
+    def _redacted_key(self, key: object) -> object:
+        """Return a key of a mapping redacted. Most mappings have the same few keys."""
+        if not isinstance(key, str) or len(key) > _LONGEST_COMMON_KEY:
+            return self._redacted(key)
+        found = self._keys.get(key)
+        if found is None:
+            found = self.redact(key)
+            if len(self._keys) < _MOST_COMMON_KEYS:
+                self._keys[key] = found
+        return found
 
     def _known_in(self, decoded: _Decoded, layer: int) -> Iterator[Finding]:
         plain = _as_written_in_forms(decoded.texts[layer])

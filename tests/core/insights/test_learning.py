@@ -256,3 +256,67 @@ def test_a_confidence_outside_its_range_is_refused(project: Project, least: Any)
 def test_a_confidence_needs_a_log() -> None:
     with ScriptedServer(answer) as server, pytest.raises(ValueError, match="min_confidence needs a log of insights"):
         TraceAnalyser.from_client(client_for(server), min_confidence=0.5)
+
+
+def test_the_folder_of_a_large_skillbook_holds_the_sections_that_have_changed(project: Project) -> None:
+    """Whole copies of a book of 10,000 skills took a gigabyte after a thousand versions."""
+    project.book.add_skill("rules", "Check the units.")
+    project.book.add_skill("builds", "Pin the compiler.")
+    project.book.commit()
+    project.learn(attempt("bd-1", "RULE"), least=0.0, artifact_skills=3)
+    project.learn(attempt("bd-2", "OTHER"), least=0.0, artifact_skills=3)
+    (_, whole), (version, excerpt) = artifacts_in(project.artifacts)
+    assert "Check the units." in (whole / "playbook.md").read_text(encoding="utf-8")
+    text = (excerpt / "playbook.md").read_text(encoding="utf-8")
+    begin = f"This skillbook has {len(project.book)} skills. This file contains the sections of those that version"
+    assert text.startswith(f"{begin} {version} changed.")
+    assert f"\n    ace skillbook export - --format markdown --at {version}\n" in text
+    assert text.endswith(f"\n\n{project.book.as_markdown(sections=['builds'])}\n")
+    assert "Name the branch after the task." in text and "Check the units." not in text
+
+
+OLD_TRACE = b'{\n  "id": "bd-1/bd-1-1"\n}\n'
+
+
+def test_a_draft_of_an_earlier_version_is_completed(tmp_path: Path) -> None:
+    """It had the trace in the hidden folder, and the rest in a file beside it."""
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        project = Project(tmp_path, book)
+        project.learn(attempt("bd-1", "RULE"), least=0.0)
+        [(version, folder)] = artifacts_in(project.artifacts)
+        expected = {name: (folder / name).read_bytes() for name in ("decision.json", "insights.json", "playbook.md")}
+        decision = json.loads(expected["decision.json"])
+        draft = {name: decision[name] for name in ("key", "trace", "task", "accepted", "reason", "before", "after")}
+        insights = [{**each.as_record(), "status": "pending"} for each in project.log.insights()]
+        for path in folder.iterdir():
+            path.unlink()
+        hidden = folder.rename(folder.with_name(".draft-0123456789abcdef"))
+        (hidden / "trace.json").write_bytes(OLD_TRACE)
+        note = {"decision": draft, "insights": {"ready": insights, "earlier": []}}
+        hidden.with_name(f"{hidden.name}.json").write_text(f"{json.dumps(note)}\n", encoding="utf-8")
+        assert unfinished_artifacts(project.artifacts, book) == [version]
+        assert [each.folder for each in ArtifactStep(project.artifacts, book).complete()] == [folder]
+        assert {name: (folder / name).read_bytes() for name in expected} == expected
+        assert (folder / "trace.json").read_bytes() == OLD_TRACE
+        assert list(project.artifacts.iterdir()) == [folder]
+
+
+def test_a_folder_that_was_renamed_before_the_kill_is_left_alone(project: Project) -> None:
+    project.learn(attempt("bd-1", "RULE"), least=0.0)
+    [(_, folder)] = artifacts_in(project.artifacts)
+    (folder / "playbook.md").write_text("a note of the user", encoding="utf-8")
+    decision = json.loads((folder / "decision.json").read_bytes())
+    draft = folder.with_name(".draft-0123456789abcdef.json")
+    draft.write_text(json.dumps({"decision": decision, "insights": None}), encoding="utf-8")
+    assert unfinished_artifacts(project.artifacts, project.book) == []
+    ArtifactStep(project.artifacts, project.book).complete()
+    assert list(project.artifacts.iterdir()) == [folder]
+    assert (folder / "playbook.md").read_text(encoding="utf-8") == "a note of the user"
+
+
+def test_the_name_of_a_trace_is_not_taken_for_an_e_mail_address(project: Project) -> None:
+    project.learn(RecordedTrace(attempt("bd-1", "RULE").record, "runs.jsonl#12"), least=0.0)
+    [(_, folder)] = artifacts_in(project.artifacts)
+    name = json.loads((folder / "trace.json").read_bytes())["id"]
+    assert re.fullmatch(r"[0-9a-f]{16}@runs\.jsonl#12", name)
+    assert json.loads((folder / "decision.json").read_bytes())["trace"] == name

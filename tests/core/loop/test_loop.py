@@ -268,9 +268,34 @@ def test_of_a_log_of_thousands_of_lines_the_bad_ones_are_listed(here: Run, tmp_p
     log.parent.mkdir()
     log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     everything = here("learn", "--task", "bd-49", "--json", "--no-prove", *model)
-    assert (everything.code, everything.data["traces"]["learned"], everything.data["traces"]["unreadable"]) == (
-        1,
-        60,
-        30,
-    )
+    traces = everything.data["traces"]
+    assert (everything.code, traces["learned"], traces["unreadable"]) == (0, 60, 30)
+    assert len({each["place"] for each in everything.data["failures"]}) == 30
     assert InsightLog(tmp_path / "logs" / "insights.jsonl").problems == []
+
+
+def test_a_line_that_cannot_be_read_is_listed_and_is_not_a_failure_of_the_chosen_tasks(
+    here: Run, tmp_path: Path, model: list[str]
+) -> None:
+    """Otherwise, one such line in the log would make every later attempt look as if it could not be learned."""
+    append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"), attempt("bd-2", "LESSON two BECAUSE src/a.ts"))
+    with (tmp_path / "logs" / "execution_traces.jsonl").open("a", encoding="utf-8") as log:
+        log.write("nonsense\n")
+    done = here("learn", "--task", "bd-1", *model)
+    assert (done.code, texts(tmp_path)) == (0, ["Remember LESSON one."])
+    assert re.search(r"execution_traces\.jsonl#3 +input +truncated, or not JSON", done.out)
+    again = here("learn", "--task", "bd-1", *model)
+    assert again.code == 0
+    assert "nothing to do: the trace had been learned before" in again.err
+    assert here("learn", "--mode", "online", *model).code == 1
+
+
+def test_a_setting_limits_the_size_of_the_copies(here: Run, tmp_path: Path, model: list[str]) -> None:
+    (tmp_path / "ace.toml").write_text("[learning]\nartifact_skills = 0\n", encoding="utf-8")
+    append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"))
+    assert here("learn", "--task", "bd-1", *model).code == 0
+    [folder] = (tmp_path / "logs" / "artifacts").iterdir()
+    text = (folder / "playbook.md").read_text(encoding="utf-8")
+    assert text.startswith("This skillbook has 1 skill. ") and "Remember LESSON one." in text
+    (tmp_path / "ace.toml").write_text("[learning]\nartifact_skills = -1\n", encoding="utf-8")
+    assert here("learn", "--task", "bd-1", *model).code == 2

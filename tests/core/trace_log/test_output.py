@@ -91,3 +91,19 @@ def test_the_last_lines_are_the_error_if_none_is_recognised() -> None:
 def test_very_many_errors_are_limited() -> None:
     found = errors_in("\n".join(f"a.c:{number}: error: b" for number in range(1, 5000)))
     assert [error.line for error in found] == list(range(1, 101))
+
+
+def test_a_test_whose_fixture_is_missing_has_its_line_and_reason() -> None:
+    output = """\
+_________________________ ERROR at setup of test_error _________________________
+file /work/project/tests/test_more.py, line 6
+  def test_error(missing): pass
+E       fixture 'missing' not found
+>       available fixtures: cache, capsys
+/work/project/tests/test_more.py:6
+=========================== short test summary info ============================
+ERROR tests/test_more.py::test_error
+"""
+    assert [str(error) for error in errors_in(output, "pytest")] == [
+        "tests/test_more.py:6: error: test_error - fixture 'missing' not found (pytest)"
+    ]

@@ -296,6 +296,14 @@ FIELDS: Final[Sequence[SettingField]] = (
         name="logs", kind=str, help="The folder of the trace log, the insights and the artifacts.", default="logs"
     ),
     SettingField(
+        name="artifact_skills",
+        kind=int,
+        help="The number of skills up to which an artifact contains the whole skillbook.",
+        default=2000,
+        least=0,
+        most=10_000_000,
+    ),
+    SettingField(
         name="block",
         kind=str,
         help="A text file in which a managed block contains the skills, such as AGENTS.md.",
@@ -505,6 +513,8 @@ class Settings:
     """The sections that new skills may be in, separated by commas; None for any."""
     logs: str
     """The folder of the trace log, the insights and the artifacts."""
+    artifact_skills: int
+    """The number of skills up to which an artifact contains the whole skillbook."""
     block: str | None
     """The text file with a managed block of the skills; None for none."""
     reflections_per_call: int

@@ -41,6 +41,7 @@ _ORDERING_WORDS: Final = frozenset({"after", "before", "instead", "than", "then"
 _SENTENCE_SIGNS: Final = ".,;:!?"
 _SENTENCE_ENDS: Final = ".:!?"
 _QUOTES: Final = "`\"'\u201c\u201d\u2018\u2019"
+_QUOTE_SIGNS: Final = frozenset(_QUOTES)
 _AROUND: Final = "()[]" + _QUOTES
 _BULLETS: Final = frozenset("-*\u2022")
 _APOSTROPHES: Final = str.maketrans("", "", "'\u2019")
@@ -138,10 +139,12 @@ def told_values(text: str) -> frozenset[str]:
         >>> sorted(told_values("Above 10,000 dollars, ask Petersen for form K7-BLUE."))
         ['10,000', 'K7-BLUE', 'Petersen']
     """
-    normal = unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE)
-    quoted = {next(filter(None, found)) for found in _QUOTED.findall(normal)}
+    normal = _normal(text)
+    has_quotes = not _QUOTE_SIGNS.isdisjoint(normal)
+    quoted = {next(filter(None, found)) for found in _QUOTED.findall(normal)} if has_quotes else set()
     has_case = any(letter.islower() for letter in normal)
-    return frozenset(quoted | {value for value in _values(_QUOTED.sub(" ", normal), has_case=has_case) if value})
+    unquoted = _QUOTED.sub(" ", normal) if quoted else normal
+    return frozenset(quoted | {value for value in _values(unquoted, has_case=has_case) if value})
 
 
 def _values(text: str, *, has_case: bool) -> Iterator[str]:
@@ -154,9 +157,11 @@ def _values(text: str, *, has_case: bool) -> Iterator[str]:
 
 def _value(word: str, *, starts: bool, has_case: bool) -> str:
     """Return a word if it is a value; empty if it is an ordinary word."""
+    if word.isalpha() and word.islower():  # most words
+        return ""
     bare = word.rstrip(_SENTENCE_SIGNS).strip(_QUOTES)
     name = bare.strip(_AROUND).rstrip(_SENTENCE_SIGNS)
-    if not name.translate(_APOSTROPHES).isalpha():
+    if not _is_word(name):
         # Brackets around a number may be its sign; those around a phrase only look like it, and cost a merge.
         return bare
     if not has_case or name.lower() in _EMPHASIS or (name.lower() in _FILLER and len(name) > 1) or name == "I":
@@ -165,14 +170,24 @@ def _value(word: str, *, starts: bool, has_case: bool) -> str:
     return name if is_written_so or (name[0].isupper() and not starts) else ""
 
 
+def _is_word(text: str) -> bool:
+    """Return whether a text consists of letters and apostrophes."""
+    return text.isalpha() or text.translate(_APOSTROPHES).isalpha()
+
+
 def _split(text: str) -> list[str]:
-    return unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE).split()
+    return _normal(text).split()
+
+
+def _normal(text: str) -> str:
+    """Return a text in which the same characters and apostrophes are written in the same way."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE)
 
 
 def _compared(word: str, *, with_ending: bool = False) -> str:
     ended = word.rstrip(_SENTENCE_SIGNS) or word
     bare = ended.strip(_AROUND).rstrip(_SENTENCE_SIGNS) or ended
-    if word[0] in _QUOTES or not bare.translate(_APOSTROPHES).isalpha():
+    if word[0] in _QUOTES or not _is_word(bare):
         # Quoted words, numbers and code: case and endings mean something.
         return bare
     folded = bare.casefold()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
@@ -128,7 +128,7 @@ class CounterGate:
             return GateVerdict(False, "nothing to do")
         metrics = _sums(skillbook)
         tags = [operation for operation in batch.operations if operation.type == "TAG"]
-        before, _ = _after(metrics, skillbook, tags)
+        before = _after(metrics, skillbook, tags)[0] if tags else metrics
         after, is_refined = _after(metrics, skillbook, batch.operations)
         accepted, reason = _compared(before, after, is_refined=is_refined)
         return GateVerdict(accepted, reason, before.figures(), after.figures())
@@ -170,7 +170,7 @@ def _shown(before: int, after: int) -> str:
 def _after(
     metrics: CounterMetrics, skillbook: SkillbookReader, operations: Sequence[UpdateOperation]
 ) -> tuple[CounterMetrics, bool]:
-    """Return the metrics after the operations, and whether one of them changes an existing skill.
+    """Return the metrics after the operations, without sections, and whether one of them changes an existing skill.
 
     Only the skills that are named are looked at. Operations that the skillbook would skip count for nothing.
     """
@@ -182,7 +182,7 @@ def _after(
     for operation in operations:
         if operation.type == "ADD":
             if _can_be_added(operation, skillbook):
-                counts, credit = _Counts(0, 0, " ".join(operation.section.split())).claimed(operation, credit)
+                counts, credit = _Counts(0, 0).claimed(operation, credit)
                 added.append(counts)
             continue
         id = operation.skill_id or ""
@@ -213,22 +213,21 @@ def _helpful_removed(skillbook: SkillbookReader, operations: Sequence[UpdateOper
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The counters and the section of one active skill."""
+    """The counters of one active skill."""
 
     helpful: int
     harmful: int
-    section: str
 
     @classmethod
     def of_skill(cls, skill: Skill | None) -> _Counts | None:
-        return None if skill is None or not skill.is_active else cls(skill.helpful, skill.harmful, skill.section)
+        return None if skill is None or not skill.is_active else cls(skill.helpful, skill.harmful)
 
     def tagged(self, operation: UpdateOperation) -> _Counts:
         """Return the counts after a TAG."""
         if not _are_counters(operation):
             return self
         helpful, harmful = (_count(operation.counters.get(name, 0)) for name in ("helpful", "harmful"))
-        return replace(self, helpful=self.helpful + helpful, harmful=self.harmful + harmful)
+        return _Counts(self.helpful + helpful, self.harmful + harmful)
 
     def claimed(self, operation: UpdateOperation, credit: int) -> tuple[_Counts, int]:
         """Return the counts after an ADD or UPDATE, and what is left of the credit.
@@ -238,21 +237,18 @@ class _Counts:
         """
         helpful = min(_count(operation.counters.get("helpful", 0)), credit)
         harmful = _count(operation.counters.get("harmful", 0))
-        section = " ".join(operation.section.split()) or self.section
-        return _Counts(self.helpful + helpful, self.harmful + harmful, section), credit - helpful
+        return _Counts(self.helpful + helpful, self.harmful + harmful), credit - helpful
 
 
 def _with(metrics: CounterMetrics, *, gone: Iterable[_Counts], come: Iterable[_Counts]) -> CounterMetrics:
     skills, judged, helpful, harmful = metrics.skills, metrics.judged, metrics.helpful, metrics.harmful
-    sections = Counter(metrics.sections)
     for sign, changed in ((-1, gone), (1, come)):
         for counts in changed:
             skills += sign
             judged += sign * (counts.helpful > 0 or counts.harmful > 0)
             helpful += sign * counts.helpful
             harmful += sign * counts.harmful
-            sections[counts.section] += sign
-    return CounterMetrics(skills, judged, helpful, harmful, MappingProxyType(+sections))
+    return CounterMetrics(skills, judged, helpful, harmful)
 
 
 def _can_be_added(operation: UpdateOperation, skillbook: SkillbookReader) -> bool:

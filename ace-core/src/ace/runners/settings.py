@@ -64,6 +64,7 @@ class StepOptions(TypedDict, total=False):
     min_confidence: float
     gate: GateLike | None
     artifacts: str | Path | None
+    artifact_skills: int
     provenance: Provenance
     reflections_per_call: int
     prove: Prove
@@ -141,6 +142,8 @@ class LearningSettings:
     all."""
     artifacts: str | Path | None = None
     """The directory for the folders of accepted versions, see `ArtifactStep`. Requires a skillbook in a store."""
+    artifact_skills: int = 2000
+    """The number of skills up to which such a folder contains the whole skillbook."""
     provenance: Provenance = "full"
     """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
@@ -208,6 +211,7 @@ class LearningSettings:
             with_method("gate", self.gate, "judge")
         if self.artifacts is not None:
             file_path("artifacts", self.artifacts)
+        whole_number("artifact_skills", self.artifact_skills, least=0, of="skills")
 
     def _check_proofs(self) -> None:
         if self.prove not in (True, False, "auto"):
@@ -272,6 +276,7 @@ class LearningSettings:
             min_confidence=self.min_confidence,
             gate=self.gate,
             artifacts=self.artifacts,
+            artifact_skills=self.artifact_skills,
             provenance=self.provenance,
             reflections_per_call=self.reflections_per_call,
             agent=agent if self.proof_agent is None else self.proof_agent,

@@ -455,9 +455,25 @@ class Skillbook:
             copy = self._copies.current(self.version, self._shown_at)
             return copy.parts(budget_tokens, self._count_tokens, lambda: self._ranked(query))
 
-    def as_markdown(self) -> str:
-        """Return the active skills as Markdown: a heading for each section, a bullet for each skill."""
-        return self.as_prompt(format="markdown")
+    @checked_arguments()
+    def as_markdown(self, *, sections: Collection[str] | None = None) -> str:
+        """Return the active skills as Markdown: a heading for each section, a bullet for each skill.
+
+        Args:
+            sections: The names of the sections to include; None includes all.
+
+        Example:
+            >>> book = Skillbook()
+            >>> _ = book.add_skill("maths", "Check the units.")
+            >>> _ = book.add_skill("geography", "Name the country.")
+            >>> print(book.as_markdown(sections=["maths"]))
+            ## maths
+            - [maths-00001] Check the units.
+        """
+        if sections is None:
+            return self.as_prompt(format="markdown")
+        with self._lock:
+            return self._prompt_cache("markdown").of_sections(self._state, frozenset(sections))
 
     def as_playbook(self) -> str:
         """Return the active skills as playbook text: `[id] helpful=5 harmful=0 :: content` under headings."""

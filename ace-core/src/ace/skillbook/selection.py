@@ -281,6 +281,17 @@ class PromptCache:
                 self._whole = ""
         return self._whole
 
+    def of_sections(self, state: BookState, names: Set[str]) -> str:
+        """Return the active skills of some sections; empty if there are none.
+
+        Args:
+            state: The book.
+            names: The names of the sections.
+        """
+        lines = self._current_lines(state)
+        count = sum(len(lines.get(name, ())) for name in names)
+        return self._format.book(self._section_texts(state, lines, names), count) if count else ""
+
     def _current_lines(self, state: BookState) -> dict[str, dict[str, str]]:
         lines_of = self._format.lines
         skills = state.ordered_skills()
@@ -300,9 +311,13 @@ class PromptCache:
         self._pending.clear()
         return self._lines
 
-    def _section_texts(self, state: BookState, lines: dict[str, dict[str, str]]) -> list[str]:
+    def _section_texts(
+        self, state: BookState, lines: dict[str, dict[str, str]], only: Set[str] | None = None
+    ) -> list[str]:
         texts = []
         for name in _pinned_first(state.ordered_sections(), self._pinned):
+            if only is not None and name not in only:
+                continue
             text = self._texts.get(name)
             if text is None:
                 members = lines.get(name)

@@ -1,9 +1,12 @@
 """`ArtifactDraftStep` and `ArtifactStep`: write a folder with human-readable files for each accepted version.
 
-A draft of the folder is written before the commit, under a hidden name. It contains what the store does not keep: the
-trace, and in a file beside it the verdict, the insights and the key of the sample. After the commit, the other files
-are added, the folder is renamed, and the file beside it is deleted. If the process is killed in between, a later one
-can complete the folder: it finds the key, and the store knows whether this sample was committed.
+Before the commit, a draft is written: a hidden file with what the store does not keep. Its first line holds the key of
+the sample, the verdict and the insights; the rest is the trace, as `trace.json` will contain it. After the commit, the
+folder is written under a hidden name and renamed, and the draft is deleted. If the process is killed in between, a
+later one can write the folder: it finds the key, and the store knows whether this sample was committed.
+
+Earlier versions wrote the trace into the hidden folder before the commit, so their drafts consist of a file with one
+line, and a folder with `trace.json`.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring as quote
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.arguments import checked_arguments, checked_class, file_path, one_of
+from ace.arguments import checked_arguments, checked_class, file_path, one_of, whole_number
 from ace.atomic_file import PRIVATE, make_folder
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
@@ -32,8 +36,9 @@ from ace.skillbook.store import SampleKey
 from ace.steps.apply import ARTIFACT
 from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.gate import VERDICT
-from ace.steps.insights import FoundInsights, found_insights, with_outcome
+from ace.steps.insights import found_insights, with_outcome
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
+from ace.steps.trace_facts import read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.protocols.gate import GateVerdict
@@ -46,10 +51,21 @@ __all__ = ["Artifact", "ArtifactDraftStep", "ArtifactStep", "artifacts_in", "unf
 logger = logging.getLogger(__name__)
 
 _DRAFT: Final = ".draft-"
+_SUFFIX: Final = ".json"
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NAME: Final = re.compile(r"(?P<time>\d{8}T\d{6}\.\d{6}Z)-v(?P<version>\d+)")
 _EXPANDED: Final = 2
 """How many levels of a JSON file have a line for each item. Deeper ones are compact, and quicker to write."""
 _json: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_EXCERPT: Final = """\
+This skillbook has {count}. This file contains the sections of those that version {version} changed. To print all skills
+of this version, run:
+
+    ace skillbook export - --format markdown --at {version}
+
+The setting artifact_skills ({most:,}) is the number of skills up to which this file contains the whole skillbook.
+
+{skills}"""
 _ABANDONED_SECONDS: Final = 3600.0
 """The age from which a draft whose sample was not committed is deleted; a younger one may be of another process."""
 
@@ -76,23 +92,42 @@ class _Insights(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    """A folder that is not complete."""
+    """What is needed to write the folder of a sample once it is committed."""
 
-    folder: Path
+    file: Path
     decision: Mapping[str, object]
-    """The key of the sample and the verdict; empty if its process was killed while it wrote the file beside it."""
-    insights: _Insights | None
+    """The key of the sample and the verdict; empty if its process was killed while it wrote the file."""
+    insights: _Insights | None = None
     """None if the folder is to contain no texts."""
+    trace: bytes = b""
+    """The content of `trace.json`; empty if the folder is to contain no texts, or contains it already."""
 
     @property
-    def note(self) -> Path:
-        """The file beside it."""
-        return self.folder.with_name(f"{self.folder.name}.json")
+    def folder(self) -> Path:
+        """The hidden folder in which the files are written."""
+        return self.file.with_suffix("")
+
+    def write(self) -> None:
+        """Write the file."""
+        self._delete_folder()  # of an earlier attempt at the sample
+        insights = None if self.insights is None else self.insights.as_record()
+        head = _json({"decision": self.decision, "insights": insights})
+        data = b"%b\n%b" % (_encoded(head), self.trace)
+        try:
+            _write(self.file, data)
+        except FileNotFoundError:
+            make_folder(self.file.parent)
+            _write(self.file, data)
 
     def delete(self) -> None:
-        """Delete the folder, and then the file beside it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.note.unlink(missing_ok=True)
+        """Delete the folder, if there is one, and the file."""
+        self._delete_folder()
+        self.file.unlink(missing_ok=True)
+
+    def _delete_folder(self) -> None:
+        folder = self.folder
+        if folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Artifact(NamedTuple):
@@ -135,8 +170,9 @@ def unfinished_artifacts(directory: str | Path, skillbook: Skillbook) -> list[in
     """
     if skillbook.store is None:
         return []
-    drafts = [draft for draft in _drafts(Path(directory)) if draft.folder.is_dir()]
-    return sorted(version for draft in drafts if (version := _committed_version(draft, skillbook)) is not None)
+    outcomes = [_outcome_in_store(draft, skillbook) for draft in _drafts(Path(directory))]
+    places = [place for outcome in outcomes if (place := _place_of(Path(directory), outcome)) is not None]
+    return sorted(place.version for place in places if not place.folder.is_dir())
 
 
 @checked_class
@@ -195,22 +231,22 @@ class ArtifactDraftStep:
         found = found_insights(ctx)
         verdict: GateVerdict | None = ctx.metadata.get(VERDICT)
         redactor = redactor_for(self.client)
+        trace_id = redactor.redact_name(str(ctx.metadata.get("trace_id", "")))
         decision = {
             "key": list(key),
-            "trace": redactor.redact_name(str(ctx.metadata.get("trace_id", ""))),
+            "trace": trace_id,
             "task": "" if found is None else found.task_id,
             "accepted": True,
             "reason": "no gate" if verdict is None else verdict.reason,
             "before": {} if verdict is None else dict(verdict.before),
             "after": {} if verdict is None else dict(verdict.after),
         }
-        insights = _Insights() if found is None else _Insights(found.ready, found.earlier)
-        draft = _Draft(self.directory / _draft_name(key), decision, insights if self.provenance == "full" else None)
-        _make_empty(draft.folder)
-        note = {"decision": decision, "insights": None if draft.insights is None else draft.insights.as_record()}
-        _write(draft.note, f"{_json(note)}\n".encode("utf-8", "backslashreplace"))
+        draft = _Draft(self.directory / _draft_name(key), decision)
         if self.provenance == "full":
-            _write_json(draft.folder / "trace.json", redactor.redact_value(_trace_of(ctx, found)))
+            insights = _Insights() if found is None else _Insights(found.ready, found.earlier)
+            trace = {"id": trace_id, **redactor.redact_value(read_trace_of(ctx))}
+            draft = draft._replace(insights=insights, trace=_json_file(trace))
+        draft.write()
         return ctx.replace(metadata={**ctx.metadata, ARTIFACT: draft})
 
 
@@ -218,15 +254,22 @@ class ArtifactDraftStep:
 class ArtifactStep:
     """Writes a folder for each accepted version, such as `20261122T120000.123456Z-v18`.
 
-    It contains `playbook.md` (all skills), `decision.json` (the verdict, the figures of the gate before and after, the
+    It contains `playbook.md` (the skills), `decision.json` (the verdict, the figures of the gate before and after, the
     operations, and those that were not applied), `insights.json` and `trace.json` (redacted). It is either complete or
     absent. The store remains the source of truth; the folder is a copy for reading, and is not synced to the disk.
+
+    If the skillbook is large, each copy of it takes megabytes. `playbook.md` then contains only the sections of the
+    skills that the version changed, and the command that prints all skills of the version.
 
     With the first trace, it also completes the folders of versions whose process was killed after the commit.
 
     Args:
         directory: The directory of the folders.
         skillbook: The book that learns; without a store, nothing is written.
+        max_skills: The number of skills up to which `playbook.md` contains all of them.
+
+    Raises:
+        ValueError: `max_skills` is below 0.
 
     Example:
         >>> from ace import Skillbook
@@ -239,14 +282,15 @@ class ArtifactStep:
     lane = "skillbook"
     max_workers = 1
 
-    def __init__(self, directory: str | Path, skillbook: Skillbook) -> None:
+    def __init__(self, directory: str | Path, skillbook: Skillbook, *, max_skills: int = 2000) -> None:
         file_path("directory", directory)
         self.directory = Path(directory)
         self.skillbook = self.lane_key = skillbook
+        self.max_skills = whole_number("max_skills", max_skills, least=0, of="skills")
         self._is_complete = False
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write the folder, and return the context unchanged.
+        """Write the folder, and return the context.
 
         Raises:
             OSError: A file cannot be written.
@@ -255,7 +299,7 @@ class ArtifactStep:
         if draft is not None:
             outcome = outcome_of_sample(self.skillbook, ctx)
             if outcome is None:  # another process has committed the sample
-                outcome = self._outcome_in_store(draft)
+                outcome = _outcome_in_store(draft, self.skillbook)
             written = self._finish(draft, outcome)
             if written is not None and is_observed():
                 trace_id = str(ctx.metadata.get("trace_id", ""))
@@ -263,7 +307,7 @@ class ArtifactStep:
         if not self._is_complete:
             self._is_complete = True
             self.complete()
-        return ctx
+        return without_trace_read(ctx)
 
     def complete(self) -> list[Artifact]:
         """Complete the folders of versions whose process was killed after the commit.
@@ -278,7 +322,7 @@ class ArtifactStep:
             return []
         completed = []
         for draft in _drafts(self.directory):
-            outcome = self._outcome_in_store(draft)
+            outcome = _outcome_in_store(draft, self.skillbook)
             if outcome is not None:
                 written = self._finish(draft, outcome)
                 completed += [] if written is None else [written]
@@ -286,102 +330,104 @@ class ArtifactStep:
                 draft.delete()
         return completed
 
-    def _outcome_in_store(self, draft: _Draft) -> SampleOutcome | None:
-        version = _committed_version(draft, self.skillbook)
-        return None if version is None else outcome_of_commit(self.skillbook, version)
-
     def _finish(self, draft: _Draft, outcome: SampleOutcome | None) -> Artifact | None:
-        """Complete and rename a draft; delete it if no skill was changed."""
-        if outcome is None or outcome.version is None or not outcome.applied:
-            draft.delete()
-            return None
-        target = self.directory / f"{_compact_time(outcome.at)}-v{outcome.version}"
-        try:
-            if draft.folder.is_dir():
-                self._fill(draft, outcome, outcome.version)
-                draft.folder.rename(target)
-        except OSError:
-            if not target.is_dir():
-                raise  # otherwise another process has completed it
+        """Write the folder of a draft, unless no skill was changed, and delete the draft."""
+        place = _place_of(self.directory, outcome)
+        if outcome is not None and place is not None and not place.folder.is_dir():
+            try:
+                self._fill(draft, outcome, place.version)
+                draft.folder.rename(place.folder)
+            except OSError:
+                if not place.folder.is_dir():
+                    raise  # otherwise another process has completed it
+            else:
+                draft.file.unlink(missing_ok=True)
+                return place
         draft.delete()
-        return Artifact(outcome.version, target)
+        return place
 
     def _fill(self, draft: _Draft, outcome: SampleOutcome, version: int) -> None:
+        """Write the files into the hidden folder, which may contain some of a process that was killed."""
+        folder = draft.folder
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
         operations = [
             {"type": each.kind, "skill_id": each.skill_id, "section": each.section, "content": each.content}
             for each in outcome.applied
         ]
         omitted = [{"type": each.kind, "skill_id": each.skill_id, "reason": each.reason} for each in outcome.omitted]
         about = {"version": version, "at": outcome.at, **draft.decision}
-        _write_json(draft.folder / "decision.json", {**about, "operations": operations, "omitted": omitted})
+        _write(f"{folder}/decision.json", _json_file({**about, "operations": operations, "omitted": omitted}))
         if draft.insights is not None:
             insights = with_outcome(*draft.insights, outcome, self.skillbook)
-            _write_json(draft.folder / "insights.json", [each.as_record() for each in insights])
+            _write(f"{folder}/insights.json", _json_file([each.as_record() for each in insights]))
+        if draft.trace:
+            _write(f"{folder}/trace.json", draft.trace)
         book = self.skillbook if self.skillbook.version == version else self.skillbook.as_of(version)
-        _write(draft.folder / "playbook.md", f"{book.as_markdown().rstrip()}\n".encode())
+        _write(f"{folder}/playbook.md", _encoded(f"{self._playbook(book, outcome, version)}\n"))
+
+    def _playbook(self, book: Skillbook, outcome: SampleOutcome, version: int) -> str:
+        """Return the skills of a version as Markdown; of a large book, only the sections that have changed."""
+        if len(book) <= self.max_skills:
+            return book.as_markdown().rstrip()
+        known = (book.get_skill(each.skill_id) for each in outcome.applied)
+        skills = book.as_markdown(sections={skill.section for skill in known if skill is not None}).rstrip()
+        count = f"{len(book):,} skill{'' if len(book) == 1 else 's'}"
+        return _EXCERPT.format(version=version, count=count, most=self.max_skills, skills=skills).rstrip()
 
 
 def _draft_name(key: SampleKey) -> str:
-    return _DRAFT + hashlib.sha256(json.dumps(list(key)).encode()).hexdigest()[:16]
-
-
-def _make_empty(folder: Path) -> None:
-    """Create a folder, or empty it: it may be of an earlier attempt at the sample."""
-    try:
-        folder.mkdir(mode=0o700)
-    except FileNotFoundError:
-        make_folder(folder.parent)
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        shutil.rmtree(folder)
-        folder.mkdir(mode=0o700)
+    return f"{_DRAFT}{hashlib.sha256(json.dumps(list(key)).encode()).hexdigest()[:16]}{_SUFFIX}"
 
 
 def _drafts(directory: Path) -> list[_Draft]:
     try:
-        names = sorted({each.name.removesuffix(".json") for each in directory.iterdir() if _is_draft(each)})
+        names = sorted({each.name.removesuffix(_SUFFIX) for each in directory.iterdir() if _is_draft(each)})
     except FileNotFoundError:
         return []
-    return [_read_draft(directory / name) for name in names]
+    return [_read_draft(directory / f"{name}{_SUFFIX}") for name in names]
 
 
 def _is_draft(path: Path) -> bool:
     return path.name.startswith(_DRAFT)
 
 
-def _read_draft(folder: Path) -> _Draft:
-    draft = _Draft(folder, {}, None)
+def _read_draft(file: Path) -> _Draft:
     try:
-        note = json.loads(draft.note.read_bytes())
-        has_insights = isinstance(note, Mapping) and isinstance(note.get("insights"), Mapping)
+        head, _, trace = file.read_bytes().partition(b"\n")
+        note = json.loads(head)
+        if not isinstance(note, Mapping):
+            return _Draft(file, {})
+        has_insights = isinstance(note.get("insights"), Mapping)
         insights = _Insights.from_record(mapping_in(note, "insights")) if has_insights else None
     except (OSError, ValueError):  # its process was killed while it wrote the file, before the commit
-        return draft
-    return _Draft(folder, mapping_in(note, "decision"), insights) if isinstance(note, Mapping) else draft
+        return _Draft(file, {})
+    return _Draft(file, mapping_in(note, "decision"), insights, trace)
 
 
-def _committed_version(draft: _Draft, skillbook: Skillbook) -> int | None:
-    """Return the version that contains the sample of a draft; None if the sample was not committed."""
+def _outcome_in_store(draft: _Draft, skillbook: Skillbook) -> SampleOutcome | None:
+    """Return the outcome of the sample of a draft; None if the sample was not committed."""
     store = skillbook.store
     match list_in(draft.decision, "key"):
         case [str() as run, int() as epoch, str() as sample] if store is not None:
-            return store.committed_version(SampleKey(run, epoch, sample))
+            version = store.committed_version(SampleKey(run, epoch, sample))
+            return None if version is None else outcome_of_commit(skillbook, version)
     return None
+
+
+def _place_of(directory: Path, outcome: SampleOutcome | None) -> Artifact | None:
+    """Return the folder for the outcome of a sample; None if no skill was changed."""
+    if outcome is None or outcome.version is None or not outcome.applied:
+        return None
+    return Artifact(outcome.version, directory / f"{_compact_time(outcome.at)}-v{outcome.version}")
 
 
 def _age(draft: _Draft) -> float:
     """Return how long ago a draft was changed, in seconds."""
-    for path in (draft.folder, draft.note):
+    for path in (draft.folder, draft.file):
         with contextlib.suppress(FileNotFoundError):
             return time.time() - path.stat().st_mtime
     return 0.0
-
-
-def _trace_of(ctx: ACEStepContext, found: FoundInsights | None) -> Mapping[str, object]:
-    from ace.roles.trace_reading import read_trace
-
-    trace = read_trace(ctx.trace) if found is None or found.trace is None else found.trace
-    return {"id": str(ctx.metadata.get("trace_id", "")), **trace}
 
 
 def _compact_time(at: str) -> str:
@@ -391,25 +437,41 @@ def _compact_time(at: str) -> str:
     return f"{whole}.{fraction[:6]:0<6}Z"
 
 
-def _write_json(path: Path, value: object) -> None:
-    _write(path, f"{_json_lines(value)}\n".encode("utf-8", "backslashreplace"))
+def _json_file(value: object) -> bytes:
+    return _encoded(f"{_json_lines(value)}\n")
 
 
 def _json_lines(value: object, depth: int = 0) -> str:
     """Return JSON for people: a line for each field or item, and for each one inside of those."""
-    if depth == _EXPANDED or not isinstance(value, Mapping | list | tuple) or not value:
+    if isinstance(value, str):  # the encoder takes several times as long to begin
+        return quote(value)
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    if depth == _EXPANDED or not value or not isinstance(value, dict | list | tuple | Mapping):
         return _json(value)
-    if isinstance(value, Mapping):
-        items = [f"{_json(str(name))}: {_json_lines(each, depth + 1)}" for name, each in value.items()]
-    else:
+    if isinstance(value, list | tuple):
+        first, last = "[]"
         items = [_json_lines(each, depth + 1) for each in value]
-    first, last = ("{", "}") if isinstance(value, Mapping) else ("[", "]")
+    else:
+        first, last = "{}"
+        items = [f"{quote(str(name))}: {_json_lines(each, depth + 1)}" for name, each in value.items()]
     margin = "  " * depth
     lines = f",\n{margin}  ".join(items)
     return f"{first}\n{margin}  {lines}\n{margin}{last}"
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read. It need not be atomic: the folder is only used after it is renamed."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
-        file.write(data)
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _write(path: str | Path, data: bytes) -> None:
+    """Write a file that only its owner can read. It need not be atomic: only complete ones are used."""
+    descriptor = os.open(path, _CREATE, PRIVATE)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+    finally:
+        os.close(descriptor)

@@ -22,6 +22,7 @@ from ace.steps.apply import INSIGHTS
 from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 from ace.steps.trace_cases import is_known
+from ace.steps.trace_facts import read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.outputs import ExtractedLearning, ReflectorOutput
@@ -65,8 +66,6 @@ class FoundInsights:
     """The insights that too few tasks support."""
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the earlier traces that support a learning, by its text."""
-    trace: StandardTrace | None = None
-    """The trace that supports them."""
 
 
 class _Error(NamedTuple):
@@ -157,14 +156,15 @@ class InsightStep:
         if is_learned(ctx) or is_known(ctx):
             return ctx
         stop_if_cancelled()
-        from ace.roles.trace_reading import read_trace
-
         reflection = needed(ctx.reflection, "reflection", self)
-        read = read_trace(needed(ctx.trace, "trace", self))
+        needed(ctx.trace, "trace", self)
+        read = read_trace_of(ctx)
         redactor = redactor_for(self.client)
         task_id, trace_id = _names(ctx, read, redactor)
         errors = list(_errors_in(read))
-        found = FoundInsights(task_id, trace_id, trace=read)
+        ready: list[Insight] = []
+        pending: list[Insight] = []
+        supporting: list[tuple[str, Insight]] = []
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
@@ -178,20 +178,19 @@ class InsightStep:
             tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
             insight = replace(insight, tasks=tasks, confidence=confidence(len(tasks), critical=is_critical))
             if insight.confidence < self.min_confidence:
-                found = replace(found, pending=(*found.pending, replace(insight, reason=_waiting_for(insight))))
+                pending.append(replace(insight, reason=_waiting_for(insight)))
                 continue
             known = next((each for each in reversed(same) if each.delta), insight)
-            ready = replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section)
-            with_id = tuple((ready.id, each) for each in earlier)
-            found = replace(found, ready=(*found.ready, ready), earlier=(*found.earlier, *with_id))
+            ready.append(replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section))
+            supporting += [(insight.id, each) for each in earlier]
             sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
             kept.append(learning)
-        recorded = self.log.record([*found.ready, *found.pending], is_durable=False)
-        found = replace(found, ready=tuple(recorded[: len(found.ready)]), sources=sources)
+        recorded = self.log.record([*ready, *pending], is_durable=False)
+        found = FoundInsights(task_id, trace_id, tuple(recorded[: len(ready)]), supporting, pending, sources)
         if is_observed():
             self._tell(ctx, found, read, errors, redactor)
         ctx = ctx.replace(metadata={**ctx.metadata, INSIGHTS: found})
-        if not found.pending:
+        if not pending:
             return ctx  # the same reflection, for which a proposal may have been prefetched
         return ctx.replace(reflection=_reduced(reflection, kept))
 
@@ -266,7 +265,7 @@ class InsightOutcomeStep:
         self._accepted: dict[str, Insight] = {}
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Record the status of the insights, and return the context unchanged.
+        """Record the status of the insights, and return the context.
 
         Raises:
             OSError: The log cannot be written.
@@ -279,7 +278,7 @@ class InsightOutcomeStep:
         if not self._is_complete:
             self._is_complete = True
             self.complete()
-        return ctx
+        return without_trace_read(ctx)
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
         """Record which of the insights that this step has recorded as accepted were rolled back by a validation.
@@ -483,5 +482,7 @@ def _skill_id(insight: Insight) -> str:
 
 def _nearest(content: str, texts: Sequence[str]) -> str:
     """Return the text that shares the most words with a content."""
+    if len(texts) == 1:
+        return texts[0]
     wanted = set(words(content))
     return max(texts, key=lambda text: len(wanted & set(words(text))), default="")

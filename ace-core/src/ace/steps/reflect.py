@@ -39,6 +39,8 @@ class ReflectStep:
         allow: The classes of sensitive text that are not redacted in what the reflector sends to its model; see
             `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
         is_boundary: Whether the background begins here; it does not after a `KnownStep`.
+        keep_read: Whether to keep the trace as it was read for `InsightStep` and `ArtifactDraftStep`, which read it
+            again otherwise.
     """
 
     requires = frozenset({"trace", "skillbook"})
@@ -53,10 +55,12 @@ class ReflectStep:
         max_workers: int | None = None,
         allow: Collection[str] = (),
         is_boundary: bool = True,
+        keep_read: bool = False,
     ) -> None:
         self.reflector = reflector
         self.async_boundary = is_boundary
         self.allow = frozenset(allow)
+        self.keep_read = keep_read
         if max_workers is not None:
             self.max_workers = max_workers
 
@@ -83,7 +87,7 @@ class ReflectStep:
         trace = needed(ctx.trace, "trace", self)
         # Reading a large trace takes long enough to block an event loop.
         read = await calling.function(partial(read_trace_of, ctx))
-        ctx = with_trace_facts(ctx, read)
+        ctx = with_trace_facts(ctx, read, keep_read=self.keep_read)
         if is_known(ctx):
             return ctx.replace(reflection=_nothing_new())
         with model_calls_for(ctx, "Reflector", allow=self.allow):

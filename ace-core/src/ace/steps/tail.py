@@ -87,6 +87,7 @@ def learning_tail(
     min_confidence: float = 0.0,
     gate: GateLike | None = None,
     artifacts: str | Path | None = None,
+    artifact_skills: int = 2000,
     provenance: Provenance = "full",
     reflections_per_call: int = 1,
     agent: AgentLike | None = None,
@@ -119,6 +120,7 @@ def learning_tail(
         min_confidence: The minimum confidence of insights to learn, from 0 to 1; requires `insights`.
         gate: Decides whether the operations of a sample are applied; see `GateStep`.
         artifacts: The directory for the folders of accepted versions; see `ArtifactStep`. None writes none.
+        artifact_skills: The number of skills up to which such a folder contains the whole skillbook.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
         reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
@@ -144,7 +146,8 @@ def learning_tail(
     allow = () if guard is None else guard.allow
     # Without the texts of their cases, skills could not be tested later, so they stay unproven.
     prover = _prover(agent, prove, judge, environment, retrieval) if provenance == "full" else None
-    reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None)
+    keep_read = insights is not None or artifacts is not None
+    reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None, keep_read=keep_read)
     apply = ApplyStep(
         skillbook,
         guard=guard,
@@ -195,7 +198,7 @@ def learning_tail(
         client = getattr(reflector, "llm", None)
         draft = ArtifactDraftStep(artifacts, skillbook, apply=apply, provenance=provenance, client=client)
         steps.insert(steps.index(apply), draft)
-        steps.append(ArtifactStep(artifacts, skillbook))
+        steps.append(ArtifactStep(artifacts, skillbook, max_skills=artifact_skills))
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):
             dedup_manager = dedup_manager.with_skill_manager(skill_manager)

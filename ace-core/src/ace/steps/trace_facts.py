@@ -1,13 +1,14 @@
 """The parsed trace of a sample, which steps share so that it is parsed only once, unless a step replaces it.
 
-`KnownStep` and `ReflectStep` store the parsed trace in the metadata of the sample. After `ReflectStep`, only the facts
-that later steps need are kept, because results contain the metadata, and a parsed trace may be large.
+`KnownStep` and `ReflectStep` store the parsed trace in the metadata of the sample. After the last step that needs it,
+only the facts that later steps need are kept, because results contain the metadata, and a parsed trace may be large.
+That step is `ReflectStep`, unless insights or artifacts are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.environments import says_only_the_truth
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.roles.trace_reading import StandardTrace
 
-__all__ = ["KnownOfTask", "known_of_task", "question_of", "read_trace_of", "with_trace_facts", "with_trace_read"]
+__all__ = [
+    "KnownOfTask",
+    "known_of_task",
+    "question_of",
+    "read_trace_of",
+    "with_trace_facts",
+    "with_trace_read",
+    "without_trace_read",
+]
 
 _READ: Final = "trace_read"
 
@@ -40,7 +49,7 @@ class _Read:
     trace: object
     """The trace. What was read is not used if a step has replaced it."""
     standard: StandardTrace | None
-    """The whole trace; None from `ReflectStep` on."""
+    """The whole trace; None after the last step that needs it."""
     question: str
     known: KnownOfTask | None
     """None for a batch of traces, each of which has a task of its own."""
@@ -72,17 +81,31 @@ def with_trace_read(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
     return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, read, read["question"], None)})
 
 
-def with_trace_facts(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
-    """Return the context with what later steps need of its trace, and without the rest of it.
+def with_trace_facts(ctx: ACEStepContext, read: StandardTrace, *, keep_read: bool = False) -> ACEStepContext:
+    """Return the context with what later steps need of its trace.
 
     Args:
         ctx: The context of the sample.
         read: Its trace, as `read_trace` returns it.
+        keep_read: Whether to keep the rest of it too, until `without_trace_read`.
     """
     from ace.roles.trace_reading import traces_in_batch
 
     known = _known(ctx, [read]) if traces_in_batch(ctx.trace) is None else None
-    return ctx.replace(metadata={**ctx.metadata, _READ: _Read(ctx.trace, None, read["question"], known)})
+    kept = _Read(ctx.trace, read if keep_read else None, read["question"], known)
+    return ctx.replace(metadata={**ctx.metadata, _READ: kept})
+
+
+def without_trace_read(ctx: ACEStepContext) -> ACEStepContext:
+    """Return the context without its trace as it was read, and with the facts that later steps need.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    found = _found(ctx)
+    if found is None or found.standard is None:
+        return ctx
+    return ctx.replace(metadata={**ctx.metadata, _READ: replace(found, standard=None)})
 
 
 def question_of(ctx: ACEStepContext) -> str:

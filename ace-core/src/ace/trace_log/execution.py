@@ -52,12 +52,12 @@ def check_task_id(task_id: object) -> str:
         >>> check_task_id("--status")
         Traceback (most recent call last):
         ...
-        ValueError: '--status' is not a task id (up to 64 letters, digits, '_', '.' and '-', not beginning with a sign)
+        ValueError: '--status' is not a task id (up to 64 letters, digits, '_', '.' and '-', first a letter or digit)
     """
     if isinstance(task_id, str) and _TASK_ID.fullmatch(task_id):
         return task_id
     raise ValueError(
-        f"{shown(task_id)} is not a task id (up to 64 letters, digits, '_', '.' and '-', not beginning with a sign)"
+        f"{shown(task_id)} is not a task id (up to 64 letters, digits, '_', '.' and '-', first a letter or digit)"
     )
 
 

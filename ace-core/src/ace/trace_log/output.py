@@ -50,6 +50,9 @@ _SEVERITIES: Final[dict[str, Severity]] = {
 _PYTEST_FAILED: Final = re.compile(r"(?:FAILED|ERROR) (?P<file>\S+\.py)(?:::(?P<test>.+?))?(?: - (?P<message>.*))?")
 _PYTEST_HEADING: Final = re.compile(r"_{2,} (?P<name>.+?) _{2,}")
 _PYTEST_PLACE: Final = re.compile(r"(?P<file>[^\s:][^:]{0,300}):(?P<line>\d{1,9}):(?: .*)?")
+_PYTEST_FIXTURE: Final = re.compile(r"file (?P<file>.{1,1000}), line (?P<line>\d{1,9})")
+"""The place of a test whose fixture is missing."""
+_PYTEST_REASON: Final = re.compile(r"E {1,20}(?P<reason>fixture '.+' not found)")
 _HEADING_OF_PART: Final = re.compile(r"(?:ERROR (?:at (?:setup|teardown) of|collecting) )?(?P<name>.+)")
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -121,6 +124,8 @@ def _one_line_errors(lines: Sequence[str], tool: str) -> Iterator[tuple[int, Exe
 def _pytest_errors(lines: Sequence[str]) -> Iterator[tuple[int, ExecutionError]]:
     """Yield the failed tests of the summary, with the line in the file of the test from the report of each."""
     places: dict[tuple[str, str], int] = {}
+    fixtures: dict[str, tuple[str, int]] = {}
+    reasons: dict[str, str] = {}
     test = ""
     for number, line in enumerate(lines):
         heading = _PYTEST_HEADING.fullmatch(line)
@@ -131,11 +136,21 @@ def _pytest_errors(lines: Sequence[str]) -> Iterator[tuple[int, ExecutionError]]
         place = _PYTEST_PLACE.fullmatch(line)
         if place is not None and test:
             places[test, place["file"]] = int(place["line"])
+        fixture, reason = _PYTEST_FIXTURE.fullmatch(line), _PYTEST_REASON.fullmatch(line)
+        if fixture is not None and test:
+            fixtures[test] = (fixture["file"], int(fixture["line"]))
+        if reason is not None and test:
+            reasons[test] = reason["reason"]
         failed = _PYTEST_FAILED.fullmatch(line)
         if failed is not None:
             name = failed["test"] or ""
-            message = " - ".join(text for text in (name, failed["message"]) if text) or "an error in this file"
-            at = places.get((name.replace("::", ".") or failed["file"], failed["file"]))
+            heading_of_test = name.replace("::", ".") or failed["file"]
+            reason_given = failed["message"] or reasons.get(heading_of_test)
+            message = " - ".join(text for text in (name, reason_given) if text) or "an error in this file"
+            at = places.get((heading_of_test, failed["file"]))
+            file, line_of_test = fixtures.get(heading_of_test, ("", 0))
+            if at is None and file.endswith(failed["file"]):
+                at = line_of_test
             yield number, _error(message, "pytest", file=failed["file"], line=at)
 
 

@@ -51,6 +51,20 @@ def test_in_agents_md_only_the_managed_block_is_ours(store: Path, folder: Path, 
     )
 
 
+def test_an_earlier_version_can_be_exported(store: Path, folder: Path, run: Run) -> None:
+    with Skillbook.open(store) as book:
+        version, then = book.version, book.as_markdown()
+    run("remove", "maths-00002", "--yes")
+    assert run("export", "-", "--format", "markdown", "--at", str(version)).out == f"{then}\n"
+    assert "[maths-00002]" not in run("export", "-", "--format", "markdown").out
+    assert run("export", "then.md", "--at", str(version)).code == 0
+    assert (folder / "then.md").read_text(encoding="utf-8") == f"{then}\n"
+    missing = run("export", "-", "--at", "99")
+    assert missing.code == 2 and "99" in missing.err
+    run("export", "copy.json")
+    assert run("export", "-", "--at", "1", "--skillbook", "copy.json").code == 2
+
+
 def test_the_format_can_be_said(store: Path, folder: Path, run: Run) -> None:
     (folder / "notes.md").write_text("# Notes\n", encoding="utf-8")
     assert run("export", "notes.md", "--format", "block").code == 0

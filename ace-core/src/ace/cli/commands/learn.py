@@ -166,6 +166,11 @@ class Learn(LearningCommand):
         """
         return self.tasks.accepts(trace)
 
+    @property
+    def is_about_some_inputs(self) -> bool:
+        """Whether tasks were named: a line of the log that cannot be read belongs to none of them."""
+        return bool(self.tasks.ids)
+
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return the traces, in groups if requested, with a note on files that a plugin would read better."""
         self.tasks.check(is_complete=gathered.is_complete)
@@ -270,7 +275,7 @@ class Learn(LearningCommand):
         log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
         options |= {"insights": log, "min_confidence": self.choice.min_confidence}
         if place.keeps_history and not is_dry_run:
-            options["artifacts"] = settings.artifacts
+            options |= {"artifacts": settings.artifacts, "artifact_skills": settings.artifact_skills}
         return options
 
     def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:

@@ -219,6 +219,11 @@ class LearningCommand(ABC):
         """
         return True
 
+    @property
+    def is_about_some_inputs(self) -> bool:
+        """Whether only some of the inputs were asked for, so that one which cannot be read is not a failure."""
+        return False
+
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return what the runner takes. What turns out not to be an input is added to the problems.
 

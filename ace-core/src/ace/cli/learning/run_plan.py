@@ -128,7 +128,7 @@ class RunPlan:
             self._way_on(target, done.stopped_by),
             noun=self.command.noun,
             failed=len(report.failures) - report.unreadable,
-            has_problems=report.unreadable > 0,
+            has_problems=report.unreadable > 0 and not self.command.is_about_some_inputs,
         )
 
     def _nothing_done(self) -> _Done:
@@ -272,7 +272,8 @@ class RunPlan:
         new = new_inputs(book, inputs)
         known = len(inputs) - new
         if known and not run.is_resumed:
-            which = f"{known} of {counted(len(inputs), noun)}" if new else f"nothing to do: all {counted(known, noun)}"
+            everything_known = f"the {noun}" if known == 1 else f"all {counted(known, noun)}"
+            which = f"{known} of {counted(len(inputs), noun)}" if new else f"nothing to do: {everything_known}"
             note(f"ace: {which} had been learned before; --again learns them again")
         return new * self.settings.epochs
 
@@ -505,7 +506,7 @@ def _ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problem
         way_on: What `_how_to_go_on` returned.
         noun: What one input is called.
         failed: How many inputs failed in the run.
-        has_problems: Whether there were inputs that could not be read.
+        has_problems: Whether some of the chosen inputs could not be read.
     """
     has_failures = failed > 0 or has_problems
     if stopped_by == "nothing_accepted":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +16,7 @@ from ace.cli.console import counted, is_terminal, print_json, print_text, result
 from ace.cli.errors import DONE, UsageError, check_is_path
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
+from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import is_store, location_of, opened
 from ace.managed_block import ManagedBlockError, write_managed_block
 from ace.skillbook import Skillbook, shown_location
@@ -44,6 +47,7 @@ def command(
     export_format: Annotated[_ExportFormat | None, Parameter(name="--format")] = None,
     name: str | None = None,
     description: str | None = None,
+    at: int | None = None,
     skillbook: SkillbookOption = None,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -65,6 +69,7 @@ def command(
         ace skillbook export AGENTS.md
         ace skillbook export skills/maths --name maths
         ace skillbook export - --format markdown | less
+        ace skillbook export - --format markdown --at 18
         ace skillbook export cases.jsonl
 
     Args:
@@ -72,19 +77,20 @@ def command(
         export_format: The format, if the path does not determine it.
         name: The name of the skill in SKILL.md. [default: the name of the folder]
         description: The description of the skill in SKILL.md. [default: the sections of the skills]
+        at: Export this version instead of the newest one; `ace skillbook log` lists them.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     location = location_of(skillbook)
     if path == "-":
-        return _export_to_output(location, export_format or "json", as_json=as_json)
+        return _export_to_output(location, export_format or "json", at, as_json=as_json)
     check_is_path("PATH", path)
     chosen = _format_of(Path(path)) if export_format is None else export_format
     file = _written_file(Path(path), chosen)
     if file.is_dir():
         raise UsageError(f"{str(file)!r} is a folder, and the format {chosen!r} is one file; give its name")
-    with opened(location) as book:
+    with _opened_at(location, at) as book:
         if file.exists() and Path(location).exists() and file.samefile(location):
             raise UsageError(f"{path!r} is the skillbook itself; give another path")
         if file.exists() and chosen != "block":
@@ -121,10 +127,22 @@ def _written(book: Skillbook, export_format: _ExportFormat) -> int:
     return len(book.skills(include_invalid=export_format == "json"))
 
 
-def _export_to_output(location: str, export_format: _ExportFormat, *, as_json: bool) -> int:
+@contextlib.contextmanager
+def _opened_at(location: str, version: int | None) -> Iterator[Skillbook]:
+    """Open a skillbook; with a version, yield a copy of it as it was then."""
+    with opened(location) as book:
+        if version is None:
+            yield book
+            return
+        newest_version(book, location)  # tells of a skillbook without a history
+        check_version(book, location, version)
+        yield book.as_of(version)
+
+
+def _export_to_output(location: str, export_format: _ExportFormat, at: int | None, *, as_json: bool) -> int:
     if as_json:
         raise UsageError("--json reports an export to a file; with - the export itself goes to standard output")
-    with opened(location) as book:
+    with _opened_at(location, at) as book:
         text = _exported_text(book, export_format).rstrip("\n")
     print_text(visible(text) if is_terminal(result_stream()) else text)
     return DONE
