@@ -224,9 +224,13 @@ def _arm_cells(row: Row, arm: ArmReport) -> Sequence[str | int | float | None]:
 
 
 def _score_chart(rows: Sequence[Row]) -> Markup | None:
-    points = [(float(row.version), 100 * row.score) for row in reversed(rows) if row.score is not None]
+    points = [(float(row.version), round(100 * row.score, 1)) for row in reversed(rows) if row.score is not None]
     if not points:
         return None
     return step_chart(
-        {"score": points}, label="Held-out score by release", x_title="version of the release", y_title="score (%)"
+        {"score": points},
+        label="Held-out score by release",
+        x_title="version of the release",
+        y_title="score (%)",
+        top=100,
     )

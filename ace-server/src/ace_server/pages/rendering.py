@@ -20,7 +20,7 @@ from ace_server.pages.text_diff import marked, word_diff
 
 __all__ = ["STATIC", "address", "learning_curve", "response", "step_chart"]
 
-_CHART: Final = (480, 250)
+_CHART: Final = (480, 260)
 """The size of the charts, of which two fit beside each other."""
 STATIC: Final = Path(__file__).with_name("static")
 """The style sheet and the scripts."""
@@ -63,7 +63,12 @@ def learning_curve(points: Sequence[ValidationPoint]) -> Markup:
 
 
 def step_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]], *, label: str, x_title: str, y_title: str
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    label: str,
+    x_title: str,
+    y_title: str,
+    top: float | None = None,
 ) -> Markup:
     """Return a chart of numbers that change in steps.
 
@@ -72,9 +77,10 @@ def step_chart(
         label: What it shows.
         x_title: The title of the horizontal axis.
         y_title: The title of the vertical axis.
+        top: What the vertical axis reaches at least.
     """
     width, height = _CHART
-    svg = step_chart_svg(series, label=label, x_title=x_title, y_title=y_title, width=width, height=height)
+    svg = step_chart_svg(series, label=label, x_title=x_title, y_title=y_title, width=width, height=height, top=top)
     return Markup(svg)  # as above
 
 
