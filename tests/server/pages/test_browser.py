@@ -131,9 +131,9 @@ def test_watch_a_run_progress(view: View, new_page: NewPage, tmp_path: Path) -> 
             assert page.locator("tbody .badge").inner_text() == "running"
             follow(page.locator("tbody a").first)
             page.evaluate("() => { window.same = true; }")
-            page.get_by_text(re.compile(r"3 samples done of 4")).wait_for()
+            page.get_by_text(re.compile(r"3 of 4 done")).wait_for()
             gate.set()
-            page.get_by_text(re.compile(r"4 samples done of 4")).wait_for()
+            page.get_by_text(re.compile(r"4 of 4 done")).wait_for()
             page.locator("dd .badge", has_text="finished").wait_for()
             assert page.evaluate("() => window.same")
             assert page.locator("#progress").get_attribute("hx-trigger") is None
@@ -152,6 +152,7 @@ PAGES = {
     "compare": "/books/skills/compare",
     "runs": "/books/skills/runs",
     "error": "/books/skills/skills/none",
+    "no such page": "/nothing",
 }
 
 
@@ -169,7 +170,9 @@ def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, 
     Skillbook().save_to_file(tmp_path / "team.json")
     for name in ("new.db", "team.json"):
         base = f"/books/{Path(name).stem}"
-        check_every_look(new_page(), view(name), ["/", base, f"{base}/versions", f"{base}/runs"], name=name)
+        check_every_look(
+            new_page(), view(name), ["/", base, f"{base}/versions", f"{base}/compare", f"{base}/runs"], name=name
+        )
 
 
 def links_of(page: Page, url: str) -> list[str]:

@@ -73,7 +73,8 @@ class ReleasePages:
         if wants_file(request):
             cells = [_release_cells(row, names) for _, rows, _ in books for row in rows]
             return table_response(request, "releases", _RELEASE_COLUMNS, cells)
-        return self._site.page(request, visitor, "releases.html", books=books, names=names)
+        has_releases = any(rows for _, rows, _ in books)
+        return self._site.page(request, visitor, "releases.html", books=books, names=names, has_releases=has_releases)
 
     def confirm(self, request: Request, visitor: Visitor) -> Response:
         """Show what publishing a release would change, and ask."""
@@ -140,13 +141,16 @@ class ReleasePages:
         if wants_file(request):
             cells = [_arm_cells(row, arm) for row, arms in shown for arm in arms]
             return table_response(request, "experiments", _ARM_COLUMNS, cells)
-        books = [(name, self._of_book(name)) for name in self._site.books(visitor)]
+        running = {row.book for row, _ in shown if row.state == "running"}
+        books = [(name, self._of_book(name)) for name in self._site.books(visitor) if name not in running]
+        releases = self._site.rows(sa.select(_RELEASE.c.id, _RELEASE.c.version))
         return self._site.page(
             request,
             visitor,
             "experiments.html",
             shown=shown,
             books=[(name, found) for name, found in books if len(found) > 1],
+            versions={row.id: row.version for row in releases},
         )
 
     def start(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:

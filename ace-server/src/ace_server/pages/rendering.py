@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +16,8 @@ from starlette.responses import HTMLResponse
 
 from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
 from ace.integrations import change_counts, counted, described, place_of
+from ace.runners import SampleSummary
+from ace.skillbook import SkillChange
 from ace_server.pages.skill_table import status_of
 from ace_server.pages.text_diff import marked, word_diff
 
@@ -97,8 +100,10 @@ def _environment() -> Environment:
         "address": address,
         "change_counts": change_counts,
         "counted": counted,
-        "described": described,
+        "change_words": _change_words,
+        "is_end_of_run": _is_end_of_run,
         "marked": marked,
+        "outcome_of": _outcome_of,
         "place_of": place_of,
         "status_of": status_of,
         "word_diff": word_diff,
@@ -113,6 +118,32 @@ def _environment() -> Environment:
         "seconds_iso": _seconds_iso,
     }
     return environment
+
+
+def _change_words(change: SkillChange) -> str:
+    """Return what a change has done to a skill. Its cases are named by their questions, which people know."""
+    words = described(change.event, change.skill_id)
+    for skill in (change.before, change.after):
+        for case in () if skill is None else skill.cases:
+            words = words.replace(f"case {case.id}", f"case “{case.question}”")
+    return words
+
+
+def _outcome_of(sample: SampleSummary, changes: Mapping[int, Sequence[SkillChange]]) -> str:
+    """Return the outcome of a sample in words.
+
+    Args:
+        sample: The sample.
+        changes: Those of each version of its run, as far as the history can be read.
+    """
+    version = sample.version
+    is_unchanged = version is not None and version in changes and not changes[version]
+    return "no change" if is_unchanged or sample.state == "done" else sample.state
+
+
+def _is_end_of_run(sample: str) -> bool:
+    """Return whether something was not learned from a sample, but found after the last one of a run or an epoch."""
+    return re.match(r"end (after|of epoch) \d+", sample) is not None
 
 
 def _time(text: str) -> datetime | None:
@@ -146,6 +177,8 @@ def _seconds_iso(time: float) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if 0 < seconds < 0.0005:
+        return "< 1 ms"
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 120:
