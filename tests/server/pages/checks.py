@@ -87,6 +87,8 @@ _ODD_SIZES = """
       if (size < 11 || size > 16) odd.push(`text of ${size.toFixed(1)} px in a chart: ${text.textContent}`);
     }
   }
+  for (const table of document.querySelectorAll(".scroll"))
+    if (table.scrollWidth > table.clientWidth) odd.push(`a table of ${table.scrollWidth} px has to be scrolled`);
   const canvas = document.createElement("canvas").getContext("2d");
   for (const select of document.querySelectorAll("select")) {
     const style = getComputedStyle(select);

@@ -181,7 +181,7 @@ def test_what_does_not_exist_is_said(learned: Path, view: View) -> None:
         "/books/skills/run?id=x": "no run &#39;x&#39;",
         "/books/skills/trace?id=x": "nothing from a trace &#39;x&#39;",
         "/books/skills/skills.xml": "the formats are csv and json.",
-        "/nothing": "There is no page /nothing.",
+        "/nothing": "The page /nothing does not exist.",
     }
     for path, said in missing.items():
         answer = httpx.get(url + path)
@@ -245,6 +245,20 @@ def test_a_run_tells_the_samples_that_taught_something_from_the_others(learned: 
     assert (row["learned"], row["no_change"]) == (str(len(taught)), str(len(samples) - len(taught)))
     skills = [re.findall(r'class="id" href="[^"]*">([^<]+)', row) for row in page.split("<tr>")[2:]]
     assert all(len(each) == len(set(each)) for each in skills)  # a skill that was updated and tagged is named once
+
+
+def test_a_run_shows_its_times_its_cost_and_why_samples_failed(learned: Path, view: View) -> None:
+    client = httpx.Client(base_url=view(learned))
+    [failed] = csv.DictReader(io.StringIO(client.get("/books/skills/runs?format=csv&state=failures").text))
+    assert (int(failed["model_calls"]) > 0, int(failed["tokens"]) > 0, failed["cost_usd"]) == (True, True, "")
+    page = html.unescape(client.get("/books/skills/run", params={"id": failed["run"]}).text)
+    assert f"{failed['model_calls']} ({int(failed['tokens']):,} tokens, unpriced)" in page
+    steps = page.partition('id="steps"')[2].partition("</section>")[0]
+    assert re.search(r'ReflectStep <span class="faint small">4 calls, <span class="down">1 failed', steps)
+    assert "UpdateStep" in steps
+    assert re.search(r"ReflectStep: [^<]*the record cannot be read", page)
+    samples = csv.DictReader(io.StringIO(client.get(f"/books/skills/run?format=csv&id={failed['run']}").text))
+    assert ["the record cannot be read" in row["problem"] for row in samples].count(True) == 1
 
 
 def test_a_comparison_says_what_differs_of_every_changed_skill(learned: Path, view: View) -> None:

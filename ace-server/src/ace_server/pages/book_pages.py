@@ -417,7 +417,7 @@ def error_page(request: Request, error: Exception, frame: Mapping[str, object]) 
     elif isinstance(error, HTTPException):
         status, message = error.status_code, error.detail
     if isinstance(error, HTTPException) and status == 404:
-        message = f"there is no page {request.url.path}"
+        message = f"the page {request.url.path} does not exist"
     return response("error.html", {"site": frame, "book": None, "message": message}, status=status)
 
 
@@ -468,8 +468,11 @@ def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
 
 _VERSION_COLUMNS: Final = ("version", "at", "author", "run", "epoch", "sample", "changes", "skipped")
 _DIFFERENCE_COLUMNS: Final = ("change", "id", "section", "before", "after")
-_RUN_COLUMNS: Final = ("run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started")
-_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at")
+_RUN_COLUMNS: Final = (
+    "run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started",
+    "model_calls", "tokens", "cost_usd", "seconds",
+)  # fmt: skip
+_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at", "problem")
 
 
 def _version_cells(entry: HistoryEntry) -> Sequence[str | int | None]:
@@ -490,8 +493,13 @@ def _run_text(run: RunSummary) -> str:
     return " ".join([run.run_id, run.runner, *(sample.key.sample for sample in run.samples)]).casefold()
 
 
-def _run_cells(run: RunSummary, totals: RunTotals) -> Sequence[str | int | None]:
-    return (run.run_id, run.state, run.runner, *totals, run.total, run.epochs, run.started)
+def _run_cells(run: RunSummary, totals: RunTotals) -> Sequence[str | int | float | None]:
+    spent: Sequence[int | float | None] = (None, None, None, None)
+    if run.spent is not None:
+        models = run.spent.models
+        cost = None if models.unpriced_calls else models.cost_usd
+        spent = (models.calls, models.input_tokens + models.output_tokens, cost, round(run.spent.seconds, 3))
+    return (run.run_id, run.state, run.runner, *totals, run.total, run.epochs, run.started, *spent)
 
 
 def _changing_versions(book: OpenedBook) -> frozenset[int] | None:
@@ -515,7 +523,10 @@ def samples_response(request: Request, run: RunSummary) -> Response:
         request: The request, which asks for one.
         run: The run.
     """
-    rows = [(each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at) for each in run.samples]
+    rows = [
+        (each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at, each.problem)
+        for each in run.samples
+    ]
     return table_response(request, f"run-{run.run_id}", _SAMPLE_COLUMNS, rows)
 
 

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse
 
 from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
 from ace.integrations import change_counts, counted, described, place_of
-from ace.runners import SampleSummary
+from ace.runners import SampleSummary, Spend
 from ace.skillbook import SkillChange
 from ace_server.pages.skill_table import status_of
 from ace_server.pages.text_diff import marked, word_diff
@@ -99,6 +99,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "address": address,
         "change_counts": change_counts,
+        "cost_of": _cost_of,
         "counted": counted,
         "change_words": _change_words,
         "is_end_of_run": _is_end_of_run,
@@ -139,6 +140,15 @@ def _outcome_of(sample: SampleSummary, changes: Mapping[int, Sequence[SkillChang
     version = sample.version
     is_unchanged = version is not None and version in changes and not changes[version]
     return "no change" if is_unchanged or sample.state == "done" else sample.state
+
+
+def _cost_of(spend: Spend) -> str:
+    """Return the cost of some calls, as far as it is known; empty without calls."""
+    if not spend.calls:
+        return ""
+    if spend.unpriced_calls == spend.calls:
+        return "unpriced"
+    return f"${spend.cost_usd:.4f}" + (f" and {spend.unpriced_calls:,} unpriced" if spend.unpriced_calls else "")
 
 
 def _is_end_of_run(sample: str) -> bool:
