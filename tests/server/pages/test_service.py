@@ -432,6 +432,8 @@ def test_every_object_of_the_audit_log_leads_to_its_page(world: World) -> None:
         assert answer.status_code == 200
         assert target in (place or path)
         assert not place or f'id="{place}"' in answer.text
+    assert '">version 11 of default</a>' in page
+    assert '">Ada</a>' in page
 
 
 def test_a_missing_page_keeps_the_way_back_for_those_who_are_logged_in(world: World) -> None:

@@ -85,9 +85,16 @@ class AdminPages:
             what=what,
             who=who,
             names=self._site.names(),
+            objects_by_name=self._site.names() | self._releases(),
             path_of=_path_of,
             checked=checked,
         )
+
+    def _releases(self) -> dict[str, str]:
+        """Return what each release is called, by its id."""
+        release = tables.release
+        rows = self._site.rows(sa.select(release.c.id, release.c.book, release.c.version))
+        return {row.id: f"version {row.version} of {row.book}" for row in rows}
 
     def show_keys(self, request: Request, visitor: Visitor) -> Response:
         """List the keys."""
