@@ -168,11 +168,11 @@ def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, 
     with Skillbook.open(tmp_path / "new.db"):
         pass
     Skillbook().save_to_file(tmp_path / "team.json")
-    for name in ("new.db", "team.json"):
-        base = f"/books/{Path(name).stem}"
-        check_every_look(
-            new_page(), view(name), ["/", base, f"{base}/versions", f"{base}/compare", f"{base}/runs"], name=name
-        )
+    check_every_look(
+        new_page(), view("new.db"), ["/", *(f"/books/new{each}" for each in ("", "/versions", "/compare", "/runs"))],
+        name="new.db",
+    )  # fmt: skip
+    check_every_look(new_page(), view("team.json"), ["/", "/books/team/versions"], name="team.json")
 
 
 def links_of(page: Page, url: str) -> list[str]:

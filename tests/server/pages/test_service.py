@@ -312,6 +312,33 @@ def test_roll_the_skillbook_back_to_a_version(world: World, new_page: NewPage) -
     assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.restore")] == ["default 3"]
 
 
+@both
+def test_publish_what_was_changed_on_the_command_line(world: World, new_page: NewPage, scripts: bool) -> None:
+    world.release(30, publish=True)
+    with world.service.open_book("default") as book:
+        book.remove_skill("house-00002")
+        book.commit(author="ace skillbook remove")
+        newest = book.version
+    page = new_page(java_script_enabled=scripts)
+    log_in(page, world)
+    page.goto(f"{world.url}/books/default/versions/{newest}")
+    follow(page.get_by_role("link", name="Publish this version"))
+    assert page.get_by_role("heading", level=1).inner_text() == f"Publish version {newest} of default?"
+    assert any("paid by Okafor" in text for text in page.locator("main del").all_inner_texts())
+    follow(page.get_by_role("button", name=f"Publish version {newest}"))
+    page.wait_for_url(f"**/versions/{newest}")
+    published = {row.version: row.state for row in world.rows(tables.release)}
+    assert published == {30: "retired", newest: "published"}
+    with world.service.open_book("default") as book:
+        assert book.version == newest  # no further version was made
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.publish")] == [
+        f"default {newest}"
+    ]
+    follow(page.get_by_role("link", name="Publish this version"))
+    follow(page.get_by_role("button", name=f"Publish version {newest}"))
+    assert "This version is published already." in page.locator("main").inner_text()
+
+
 def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
     page = new_page()
@@ -337,6 +364,17 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     ]
     assert "accepted for 1 sample, refused for 1" in page.locator("#gates").inner_text()
     assert page.locator("#progress").get_attribute("hx-trigger") is None
+
+
+def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPage) -> None:
+    batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
+    page = new_page(java_script_enabled=False)
+    log_in(page, world)
+    page.goto(f"{world.url}/runs/{batch}")
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).values(learned=4, state="learned", ended_at=9.5))
+    page.get_by_text("4 of 4 done: 4 learned, 0 failed").wait_for()  # the page reloads itself until the batch has ended
+    assert "http-equiv" not in page.content()
 
 
 def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:

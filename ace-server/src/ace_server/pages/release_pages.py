@@ -108,24 +108,36 @@ class ReleasePages:
             newest, wanted = opened.newest, opened.at(version)
             if wanted is None:
                 raise NotFoundError(f"the skillbook has no version {version}")
-            changes = compared_skills(without_vectors(newest.skills), without_vectors(wanted.skills))
+            is_newest = wanted.version == newest.version
+            changes = None if is_newest else compared_skills(*map(without_vectors, (newest.skills, wanted.skills)))
         return self._site.page(
-            request, visitor, "restore_confirm.html", name=name, version=version, newest=newest.version, changes=changes
+            request,
+            visitor,
+            "restore_confirm.html",
+            name=name,
+            version=version,
+            newest=newest.version,
+            is_newest=is_newest,
+            changes=release_changes(self._site, name, version) if is_newest else changes,
         )
 
     def restore(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
-        """Restore a version of the skillbook, as a new version that is published at once."""
+        """Publish a version of the skillbook at once; one that is not the newest is restored as a new version."""
         name, version = request.path_params["book"], request.path_params["version"]
         if self._site.reader(name) is None:
             raise NotFoundError(f"no book {name!r} is known")
         with self._site.service.open_book(name) as book:
-            restored = book.rollback(version, author=visitor.name)
+            is_newest = version == book.version
+            restored = version if is_newest else book.rollback(version, author=visitor.name)
+        reason = "published by hand" if is_newest else f"restores version {version}"
 
-        def make(connection: sa.Connection) -> None:
-            release = releases.add_release(connection, name, restored, by=visitor.id, reason=f"restores {version}")
-            releases.publish(connection, release, by=visitor.id)
+        def make(connection: sa.Connection) -> bool:
+            release = releases.add_release(connection, name, restored, by=visitor.id, reason=reason)
+            return releases.publish(connection, release, by=visitor.id)
 
-        self._site.change(request, visitor, "book.restore", f"{name} {version}", make)
+        what = "book.publish" if is_newest else "book.restore"
+        if not self._site.change(request, visitor, what, f"{name} {version}", make):
+            raise RefusedError(409, "This version is published already.")
         self._site.state(request).inference.wake()
         return RedirectResponse(address("books", name, "versions", str(restored)), 303)
 
