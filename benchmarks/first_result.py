@@ -184,6 +184,12 @@ def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figu
     ]
 
 
+def row_of_first_line(what: str, figures: Sequence[Figures], skills: int) -> Ratio:
+    require(all(each.told is not None for each in figures), f"{what} prints no line for the user")
+    name = f"{what}, {skills:,} skills in a store, until its first line"
+    return Ratio(name, middle(figures, "told"), "its end", middle(figures, "cpu"), None, 300.0)
+
+
 def rows_of_a_command(
     what: str, figures: Sequence[Figures], bare: Sequence[Figures], most: float | None
 ) -> list[Ratio]:
@@ -214,8 +220,11 @@ def measure(folder: Path, rounds: int, large_count: int) -> list[Ratio]:
     of_book, asking = ("--skillbook", "skills.json"), ("ask", "What is the capital of France?")
     with serving() as server:
         asked = of_a_model(folder, server, (*asking, *of_book), rounds)
-        large = run(folder, *asking, "--skillbook", "large.db", "--model", "openai/m", "--api-base", server.api_base)
-        learned = of_a_model(folder, server, ("learn", "traces.jsonl", *of_book, "--dry-run", "--no-merge"), rounds)
+        learning = ("learn", "traces.jsonl", "--dry-run", "--no-merge")
+        learned = of_a_model(folder, server, (*learning, *of_book), rounds)
+        of_large = ("--skillbook", "large.db", "--model", "openai/m", "--api-base", server.api_base)
+        large_asked = [run(folder, *asking, *of_large) for _ in range(rounds)]
+        large_learned = [run(folder, *learning, *of_large) for _ in range(rounds)]
     require(asked[0][0].printed == "Paris\n", f"ask printed {asked[0][0].printed!r}")
     bare, helped, shown = [], [], []
     for _ in range(rounds * 2):
@@ -226,15 +235,9 @@ def measure(folder: Path, rounds: int, large_count: int) -> list[Ratio]:
     require(shown[0].printed.count("name the capital") == SKILLS, "skillbook show does not show every skill")
     return [
         *rows_of_a_model("`ace ask`", *asked),
-        Ratio(
-            f"`ace ask`, {large_count:,} skills in a store, until its first line",
-            large.told or float("inf"),
-            "its end",
-            large.cpu,
-            None,
-            300.0,
-        ),
+        row_of_first_line("`ace ask`", large_asked, large_count),
         *rows_of_a_model("`ace learn`", *learned),
+        row_of_first_line("`ace learn`", large_learned, large_count),
         *rows_of_a_command("`ace --help`", helped, bare, 60.0),
         *rows_of_a_command(f"`ace skillbook show`, {SKILLS} skills", shown, bare, 100.0),
     ]

@@ -10,25 +10,27 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ace_opik import OpikStep
 from benchmarks.options import add_quick, parser_of
-from benchmarks.paired_runs import CLOSED, Took, compare, run
+from benchmarks.paired_runs import CLOSED, LOADS, QUICK_LOADS, Load, Took, compare, run
 from benchmarks.wrong_result import WrongResult, require
 from tests.opik.receiver import Receiver
 from tests.opik.with_opik import close_connections
 
 
-def with_server(samples: int, address: str = "", **answers: Any) -> tuple[Took, float]:
+def with_server(load: Load, address: str = "", **answers: Any) -> tuple[Took, float]:
     """A run that sends to a server, and the seconds of the end of sending."""
     with Receiver(**answers) as receiver:
         os.environ.update(receiver.environ | ({"OPIK_URL_OVERRIDE": address} if address else {}))
-        took = run(samples, [OpikStep()])
+        took = run(load, [OpikStep()])
         started = time.perf_counter()
         close_connections()
         end = time.perf_counter() - started
-        expected = 0 if address or answers else samples
+        expected = 0 if address or answers else load.samples
         require(len(receiver.traces) == expected, f"{len(receiver.traces)} of {expected} traces were received")
     return took, end
 
@@ -38,18 +40,15 @@ def main() -> int:
     add_quick(parser, "20 samples, one round")
     quick = parser.parse_args().quick
     logging.disable(logging.WARNING)  # the traces that are lost on purpose
-    samples, rounds = (20, 1) if quick else (300, 5)
+    kinds: dict[str, Callable[[Load], tuple[Took, float]]] = {
+        "received": with_server,
+        "status 500": partial(with_server, status=500),
+        "no answer": partial(with_server, silent=True),
+        "no network": partial(with_server, address=f"{CLOSED}/api"),
+    }
     try:
-        compare(
-            samples,
-            rounds,
-            {
-                "received": lambda: with_server(samples),
-                "status 500": lambda: with_server(samples, status=500),
-                "no answer": lambda: with_server(samples, silent=True),
-                "no network": lambda: with_server(samples, address=f"{CLOSED}/api"),
-            },
-        )
+        for load in QUICK_LOADS if quick else LOADS:
+            compare(load, 1 if quick else 5, kinds)
     except WrongResult as error:
         print(error, file=sys.stderr)
         return 1

@@ -19,7 +19,7 @@ from ace.runners import TraceAnalyser
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
 from benchmarks.wrong_result import require
 
-__all__ = ["CLOSED", "Took", "call", "compare", "run"]
+__all__ = ["CLOSED", "LOADS", "QUICK_LOADS", "Load", "Took", "call", "compare", "run"]
 
 CLOSED = "http://127.0.0.1:9"
 """Nothing listens on the port for discarded data."""
@@ -27,6 +27,19 @@ CLOSED = "http://127.0.0.1:9"
 
 def call() -> ModelCalled:
     return ModelCalled("r", "t", "openai/m", "Reflector", 9, 3, 0.1, 0.01, False)
+
+
+class Load(NamedTuple):
+    """What a run has to do."""
+
+    samples: int
+    call_seconds: float
+    """The time of one simulated model call."""
+
+
+LOADS = (Load(300, 0.005), Load(60, 0.05))
+"""Calls that are much quicker than any model, which shows every delay, and calls of a quick model."""
+QUICK_LOADS = (Load(20, 0.005),)
 
 
 class Took(NamedTuple):
@@ -37,49 +50,53 @@ class Took(NamedTuple):
 
 
 class WaitingReflector:
-    """Takes 5 ms for each trace, and tells of a model call if there is an observer."""
+    """Takes the time of a model call for each trace, and tells of one if there is an observer."""
+
+    def __init__(self, call_seconds: float) -> None:
+        self._call_seconds = call_seconds
 
     def reflect(self, **arguments: Any) -> ReflectorOutput:
-        time.sleep(0.005)
+        time.sleep(self._call_seconds)
         if is_observed():
             emit(call())
         return ScriptedReflector().reflect(**arguments)
 
 
-def run(samples: int, steps: Sequence[Any] = ()) -> Took:
+def run(load: Load, steps: Sequence[Any] = ()) -> Took:
     """Run with four workers.
 
     Raises:
         WrongResult: A sample failed, or its skill is missing.
     """
     runner = TraceAnalyser.from_roles(
-        reflector=WaitingReflector(), skill_manager=ScriptedSkillManager(), extra_steps=list(steps)
+        reflector=WaitingReflector(load.call_seconds), skill_manager=ScriptedSkillManager(), extra_steps=list(steps)
     )
-    traces = [f"Repeat the code word kit{number:04d}code." for number in range(samples)]
+    traces = [f"Repeat the code word kit{number:04d}code." for number in range(load.samples)]
     started = time.perf_counter(), time.process_time()
     results = runner.run(traces, workers=4)
     took = Took(time.perf_counter() - started[0], time.process_time() - started[1])
     failed = sum(result.error is not None for result in results)
-    require(failed == 0 and len(runner.skillbook) == samples, f"{failed} of {samples} samples failed")
+    require(failed == 0 and len(runner.skillbook) == load.samples, f"{failed} of {load.samples} samples failed")
     return took
 
 
-def compare(samples: int, rounds: int, kinds: Mapping[str, Callable[[], tuple[Took, float]]]) -> None:
+def compare(load: Load, rounds: int, kinds: Mapping[str, Callable[[Load], tuple[Took, float]]]) -> None:
     """Print the ratios of each kind of run to the run of the same round that sends nothing.
 
     Args:
-        samples: The samples of a run.
+        load: What each run has to do.
         rounds: The rounds, after one that only imports what is needed.
         kinds: Measures a run, and the end of sending in seconds, by the name of the kind.
     """
     nothing = "nothing sent"
-    measures: dict[str, Callable[[], tuple[Took, float]]] = {nothing: lambda: (run(samples), 0.0), **kinds}
+    measures: dict[str, Callable[[Load], tuple[Took, float]]] = {nothing: lambda load: (run(load), 0.0), **kinds}
     for measure in measures.values():
-        measure()
-    rows = [{kind: measure() for kind, measure in measures.items()} for _ in range(rounds)]
+        measure(load)
+    rows = [{kind: measure(load) for kind, measure in measures.items()} for _ in range(rounds)]
+    print(f"{load.samples} samples, four at a time, model calls of {load.call_seconds * 1000:.0f} ms")
     for kind in measures:
         wall, cpu = (_ratio([(row[kind][0][which], row[nothing][0][which]) for row in rows]) for which in (0, 1))
-        added = median(row[kind][0].cpu - row[nothing][0].cpu for row in rows) / samples * 1000
+        added = median(row[kind][0].cpu - row[nothing][0].cpu for row in rows) / load.samples * 1000
         end = max(row[kind][1] for row in rows)
         print(
             f"{kind:12} CPU {median(row[kind][0].cpu for row in rows):5.2f} s, ratio {cpu}, {added:+.2f} ms a sample; "

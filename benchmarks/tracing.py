@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -35,7 +37,7 @@ from ace.protocols.observers import (
 )
 from ace_otel import instrument
 from benchmarks.options import add_quick, parser_of
-from benchmarks.paired_runs import CLOSED, Took, call, compare, run
+from benchmarks.paired_runs import CLOSED, LOADS, QUICK_LOADS, Load, Took, call, compare, run
 from benchmarks.wrong_result import WrongResult, require
 from tests.otel.collector import Collector
 
@@ -135,26 +137,26 @@ def collect(**answers: Any) -> None:
     print(sum(span.name == "ace.sample" for span in collector.spans), flush=True)
 
 
-def with_collector(samples: int, address: str = "", **answers: Any) -> tuple[Took, float]:
+def with_collector(load: Load, address: str = "", **answers: Any) -> tuple[Took, float]:
     """A run, and the seconds of the end of sending."""
     collector = CollectorApart(**answers)
     os.environ[ENDPOINT] = address or collector.address
     sending = instrument()
-    took = run(samples)
+    took = run(load)
     started = time.perf_counter()
     sending.close()
     end = time.perf_counter() - started
     received = collector.received()
     if not (address or answers or sending.is_disabled):
-        require(received == samples, f"{received} of {samples} samples were received")
+        require(received == load.samples, f"{received} of {load.samples} samples were received")
     return took, end
 
 
-def switched_off(samples: int) -> tuple[Took, float]:
+def switched_off(load: Load) -> tuple[Took, float]:
     """A run that `OTEL_SDK_DISABLED` forbids to send anything."""
     os.environ["OTEL_SDK_DISABLED"] = "true"
     try:
-        return with_collector(samples)
+        return with_collector(load)
     finally:
         del os.environ["OTEL_SDK_DISABLED"]
 
@@ -164,21 +166,18 @@ def main() -> int:
     add_quick(parser, "20 samples, one round")
     quick = parser.parse_args().quick
     logging.disable(logging.WARNING)  # the spans that are lost on purpose
-    samples, rounds = (20, 1) if quick else (300, 5)
+    kinds: dict[str, Callable[[Load], tuple[Took, float]]] = {
+        "disabled": switched_off,
+        "received": with_collector,
+        "status 500": partial(with_collector, status=500),
+        "no answer": partial(with_collector, silent=True),
+        "no network": partial(with_collector, address=CLOSED),
+    }
     try:
-        for kind, microseconds in per_event(samples).items():
+        for kind, microseconds in per_event(20 if quick else 300).items():
             print(f"{kind:19} {microseconds:6.1f} us of CPU per event")
-        compare(
-            samples,
-            rounds,
-            {
-                "disabled": lambda: switched_off(samples),
-                "received": lambda: with_collector(samples),
-                "status 500": lambda: with_collector(samples, status=500),
-                "no answer": lambda: with_collector(samples, silent=True),
-                "no network": lambda: with_collector(samples, address=CLOSED),
-            },
-        )
+        for load in QUICK_LOADS if quick else LOADS:
+            compare(load, 1 if quick else 5, kinds)
     except WrongResult as error:
         print(error, file=sys.stderr)
         return 1

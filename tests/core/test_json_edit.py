@@ -20,6 +20,7 @@ def parsed(text: str) -> Any:
     return json.loads(text.removeprefix("\ufeff"))
 
 
+@pytest.mark.thorough
 @given(JSON_TEXTS)
 def test_a_member_comes_out_of_any_json_again(text: str) -> None:
     changed, inserted = insert_member(text, PATH, ENTRY)
@@ -31,6 +32,7 @@ def test_a_member_comes_out_of_any_json_again(text: str) -> None:
     assert remove_member(changed, PATH, inserted) == text
 
 
+@pytest.mark.thorough
 @given(COMMENTED_TEXTS)
 def test_a_member_comes_out_of_any_json_with_comments_again(text: str) -> None:
     check_json(text, comments=True)
@@ -40,6 +42,7 @@ def test_a_member_comes_out_of_any_json_with_comments_again(text: str) -> None:
     assert remove_member(changed, PATH, inserted) == text
 
 
+@pytest.mark.thorough
 @given(JSON_TEXTS, st.sampled_from([None, 2, 4, "\t"]), st.booleans())
 def test_it_comes_out_of_a_text_that_was_written_anew(text: str, indent: int | str | None, other: bool) -> None:
     changed, inserted = insert_member(text, PATH, ENTRY)

@@ -428,7 +428,7 @@ def _loaded(text: str) -> object:
 def _completed(head: str) -> str:
     """Return a document that was cut as far as its last whole element, with the brackets closed."""
     closing: list[str] = []
-    end, closed = 0, ""
+    end = 0
     for token in _JSON_TOKEN.finditer(head):
         mark = token[0]
         if mark in ("{", "["):
@@ -438,8 +438,7 @@ def _completed(head: str) -> str:
         elif mark != ",":
             continue
         end = token.start() if mark == "," else token.end()
-        closed = "".join(reversed(closing))
-    return head[:end] + closed
+    return head[:end] + "".join(reversed(closing))
 
 
 def _values(text: str | bytes) -> list[object]:

@@ -225,6 +225,7 @@ def test_the_folder_is_a_setting(tmp_path: Path, here: Run, monkeypatch: pytest.
     assert "'logs' in the file of a project must be a folder inside the project" in refused.err
 
 
+@pytest.mark.thorough
 def test_captures_at_once_leave_complete_lines(tmp_path: Path) -> None:
     script = 'for i in $(seq 5); do "$0" capture --task "$1" --outcome success || exit 1; done'
     environ = command_environment(tmp_path)

@@ -36,6 +36,7 @@ def traces(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [

@@ -82,6 +82,7 @@ def test_a_named_pipe_is_read_when_a_program_writes_into_it_and_reported_when_no
     writer.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -36,6 +36,7 @@ from ace.skillbook import Skillbook
 from ace.skillbook.errors import SkillbookError
 from ace.steps import LoadTracesStep
 
+pytestmark = pytest.mark.thorough
 TESTS = Path(__file__).parents[2]
 SEED = int(os.environ.get("ACE_FUZZ_SEED") or random.SystemRandom().randrange(1_000_000))
 FILES = int(os.environ.get("ACE_FUZZ_FILES") or 2400)

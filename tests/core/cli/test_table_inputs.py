@@ -55,6 +55,11 @@ TWO = [{"task": "1+1?", "answer": "2"}, {"task": "2+2?", "answer": "4"}]
         ("lines.csv", 'task,answer\n"one\ntwo, ""three""",2\r\n', [{"task": 'one\ntwo, "three"', "answer": "2"}]),
         ("inch.csv", 'task,answer\na 5" pipe,2\n', [{"task": 'a 5" pipe', "answer": "2"}]),
         ("same.csv", "task,task,\n1,2,3\n", [{"task": "1", "task (column 2)": "2", "column 3": "3"}]),
+        (
+            "named.csv",
+            "task,task (column 3),task\n1,2,3\n",
+            [{"task": "1", "task (column 3)": "2", "task (column 3) (column 3)": "3"}],
+        ),
         ("one.csv", "task\nfirst\nsecond\n", [{"task": "first"}, {"task": "second"}]),
         ("bytes.csv", b"task,answer\ncaf\xe9,2\n", [{"task": "caf\\xe9", "answer": "2"}]),
         (
@@ -114,6 +119,7 @@ def test_a_mark_that_is_never_closed_costs_its_own_row_only() -> None:
         assert problems(gathered) == {"a.csv#2": "unexpected end of data"}
 
 
+@pytest.mark.thorough
 def test_huge_fields_are_taken_and_larger_ones_listed() -> None:
     many_lines = ("z" * 1_000_000 + "\n") * 18
     huge = [f'long,"{"x" * 1_000_000}"', f"too long,{'y' * 17_000_000}", f'"{many_lines}",1', "last,2"]

@@ -195,6 +195,7 @@ def test_a_plugin_that_the_program_waits_for_is_named_once(
     assert warnings == [f"{doing} {OWNER} has taken 0.05 seconds so far"]
 
 
+@pytest.mark.thorough
 def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "SLOW_AFTER", 0.5)
     code, single = (

@@ -44,6 +44,7 @@ def test_every_check_has_a_mutant() -> None:
     assert {mutant.check for mutant in MUTANTS} == checks_of(ALWAYS + OTHERS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "edits"), CORRECT.items(), ids=list(CORRECT))
 def test_a_correct_plugin_passes_all_checks(kind: str, edits: tuple[Edit, ...], tmp_path: Path) -> None:
     report = check_plugin(edits, tmp_path)

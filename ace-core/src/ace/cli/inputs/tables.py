@@ -199,11 +199,13 @@ def _tried(text: str, delimiter: str, *, is_whole: bool) -> _Tried:
 def _names(header: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the fields: usual ones in their usual spelling, each name once."""
     usual = _usual_names()
-    names: list[str] = []
+    names: dict[str, None] = {}  # in order; the header may have 100,000 fields
     for place, cell in enumerate(header, 1):
         plain = re.sub(r"[\s_-]+", "_", cell.strip().lower())
         name = plain if plain in usual else cell.strip()[:_LONGEST_NAME] or f"column {place}"
-        names.append(name if name not in names else f"{name} (column {place})")
+        while name in names:
+            name = f"{name} (column {place})"
+        names[name] = None
     return tuple(names)
 
 

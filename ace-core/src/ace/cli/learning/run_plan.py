@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
-from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_traces, readable_records
 from ace.cli.learning.event_log import EventLog, older_logs
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
@@ -25,7 +24,7 @@ from ace.cli.model_choice import announce, check_model, chosen_model, client_fro
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
+from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere, tell_if_large
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.redaction import Redactor
@@ -78,6 +77,8 @@ class RunPlan:
         target = SkillbookPlace(self.settings.skillbook)
         if self._resumes:
             self._check_resumable(target)
+        if not self.as_json:
+            tell_if_large(target)  # before the inputs are read, which takes as long
         client = client_from_settings(self.settings)
         templates = read_templates(self.settings.prompts, client)
         reflector = self.options.reflector_for(client, templates)
@@ -92,7 +93,7 @@ class RunPlan:
             if is_new:
                 self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs)
             is_dry_run = self.options.dry_run
-            with opened_skillbook(target, is_dry_run=is_dry_run, quiet=self.as_json) as (book, place):
+            with opened_skillbook(target, is_dry_run=is_dry_run, quiet=True) as (book, place):
                 run = self._chosen_run(book)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
@@ -278,6 +279,8 @@ class RunPlan:
 
     def _check_model(self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int) -> None:
         """Say which model is used for how much, fetch it where it is missing, and ask it for a word."""
+        from ace.cli.fetch_model import fetch_if_missing  # not imported before the first line
+
         epochs = self.settings.epochs
         passes = f", {epochs} times each," if epochs > 1 else ""
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"

@@ -34,6 +34,7 @@ __all__ = [
     "opened_skillbook",
     "save",
     "saved_elsewhere",
+    "tell_if_large",
     "text_or_stdin",
 ]
 
@@ -281,15 +282,19 @@ def opened_skillbook(
     """
     check_place(place, is_dry_run=is_dry_run, must_exist=must_exist)
     if not quiet:
-        _tell_if_large(place)
+        tell_if_large(place)
     with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
         if not is_dry_run and not place.keeps_history:
             _check_save(book, place)
         yield book, used
 
 
-def _tell_if_large(place: SkillbookPlace) -> None:
-    """Say that a file is being opened, if that takes so long that the user would wonder whether anything happens."""
+def tell_if_large(place: SkillbookPlace) -> None:
+    """Say that a file is being opened, if that takes so long that the user would wonder whether anything happens.
+
+    Args:
+        place: Where the skillbook is, or will be.
+    """
     size = place.file.stat().st_size if place.file is not None and place.file.exists() else 0
     if size >= _LARGE:
         note(f"ace: opening {visible(place.name)} ({size / 1e6:.0f} MB)")
