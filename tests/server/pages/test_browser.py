@@ -76,7 +76,7 @@ def test_typing_in_the_search_swaps_the_table_without_a_reload(learned: Path, vi
     assert page.locator("table.skills tbody tr").count() == 1
     page.wait_for_url("**/books/skills?q=courier*")
     page.get_by_label("Section", exact=True).select_option("house")
-    page.get_by_text("No skill fits").wait_for()
+    page.get_by_text("No skill matches").wait_for()
     assert page.evaluate("() => window.same")
     follow(page.get_by_role("link", name="Clear all filters"))
     assert page.locator("table.skills tbody tr").count() > 5

@@ -224,7 +224,7 @@ def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
     assert [row["state"] for row in runs] == ["finished", "failures", "finished"]
     assert rows("/books/skills/runs?state=failures&") == [runs[1]]
     assert rows("/books/skills/runs?q=monday.jsonl%232&") == [runs[2]]
-    assert "No run fits" in client.get("/books/skills/runs?q=nothing").text
+    assert "No run matches" in client.get("/books/skills/runs?q=nothing").text
     samples = rows(f"/books/skills/run?id={runs[1]['run']}&")
     assert [row["outcome"] for row in samples].count("failed") == 1
 
