@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from ace import Skillbook
+from ace_server import audit, tables
+from ace_server.database import Database, now
 from ace_server.settings import ServerSettings, load_settings
+from ace_server.status import status_of
 from tests.server.server_process import ServerProcess
 from tests.support.command_line import Run, ace
 from tests.support.learning_script import learning_script
@@ -166,3 +170,28 @@ def test_a_setting_out_of_range_is_an_error_in_python_too() -> None:
         ServerSettings(sync_seconds=0)
     with pytest.raises(ValueError, match="postgresql://"):
         ServerSettings(database="mysql://x")
+
+
+def test_the_status_says_in_words_what_is_right_and_what_is_not(tmp_path: Path) -> None:
+    settings = ServerSettings(data=tmp_path)
+    database = Database(tmp_path / "server.db")
+    database.migrate()
+    with database.writing() as connection:
+        for name, learning in (("a", "off"), ("b", "reviewed")):
+            connection.execute(sa.insert(tables.book).values(name=name, learning=learning, at=now()))
+        for number in range(2):
+            batch = {"id": f"bat_{number}", "at": now(), "book": "a", "state": "failed", "samples": 1}
+            connection.execute(sa.insert(tables.batch).values(batch))
+        for number in range(3):
+            audit.record(connection, who="key_1", what="text.read", target=f"req_{number}")
+    shown = "\n".join(status_of(database, settings).lines())
+    assert f"a: no release, does not learn, 0 new feedback items, at {tmp_path}/books/a.db" in shown
+    assert "b: no release, learns from reviewed feedback" in shown
+    assert "audit log: 3 rows, all right; head 3:" in shown
+    assert "problem: 2 batches failed" in shown
+    with database.writing() as connection:
+        connection.execute(sa.update(tables.audit).where(tables.audit.c.number == 2).values(who="nobody"))
+    shown = "\n".join(status_of(database, settings).lines())
+    database.close()
+    assert "audit log: 1 row right, and then row 2 was changed; head 3:" in shown
+    assert "problem: the audit log was changed: row 2 was changed" in shown

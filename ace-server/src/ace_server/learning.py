@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 
 import sqlalchemy as sa
 
-from ace.integrations import BatchJudged, ModelCalled, StepEnded, observing
+from ace.integrations import observing
+from ace.runners import RunSpend, RunSpendCounter, StepTimes
 from ace.skillbook import ForgetsAnswers
 from ace_server import tables
 from ace_server.anonymise import anonymise_value, load_finder
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ace_server.batches import BookRules
     from ace_server.service import Service
 
-__all__ = ["STOPPING", "Outcome", "StepTimes", "learn", "note_failure", "steps_from_json"]
+__all__ = ["STOPPING", "Outcome", "learn", "note_failure", "steps_from_json"]
 
 logger = logging.getLogger(__name__)
 
@@ -124,28 +125,6 @@ def note_failure(service: Service, batch: str, problem: str) -> Outcome:
     return "ended" if is_last else "again"
 
 
-class StepTimes(NamedTuple):
-    """What a step of a batch has cost in time, over all samples and attempts."""
-
-    calls: int
-    """How often it ended."""
-    failed: int
-    """How often it raised."""
-    seconds: float
-    """How long it took in all, without the wait for its limit or lane."""
-
-    def plus(self, other: StepTimes) -> StepTimes:
-        """Return the sum of both.
-
-        Args:
-            other: Further calls of the step.
-        """
-        return StepTimes(self.calls + other.calls, self.failed + other.failed, self.seconds + other.seconds)
-
-
-_NO_TIME: Final = StepTimes(0, 0, 0.0)
-
-
 def steps_from_json(text: str | None) -> dict[str, StepTimes]:
     """Return the steps of a batch, in the order in which they first ended.
 
@@ -189,7 +168,7 @@ def _run(
         failures_path=None,
     )
     spent = _Spent(service, batch)
-    with observing(spent.observe):
+    with observing(spent.counter):
         results = analyser.run(
             [RecordedTrace(trace, place) for place, trace in traces.items()],
             run_id=batch,
@@ -349,31 +328,11 @@ class _Spent:
         self._database = service.database
         self._batch = batch
         self._lock = threading.Lock()
-        self._calls = self._tokens = self._learned = 0
-        self._accepted = self._refused = 0
-        self._cost = 0.0
-        self._steps: dict[str, StepTimes] = {}
-        """The time of each step since the last write."""
+        self._learned = 0
+        self.counter = RunSpendCounter(batch)
+        """The observer."""
+        self._unwritten = RunSpend()
         self._written = time.monotonic()
-
-    def observe(self, event: object) -> None:
-        """Count a model call, a step or a decision of the gate, if it is of the batch."""
-        if not isinstance(event, ModelCalled | StepEnded | BatchJudged) or event.run_id != self._batch:
-            return
-        with self._lock:
-            match event:
-                case ModelCalled() if not event.recorded:
-                    self._calls += 1
-                    self._tokens += event.input_tokens + event.output_tokens
-                    self._cost += event.cost or 0.0
-                case StepEnded():
-                    before = self._steps.get(event.step, _NO_TIME)
-                    self._steps[event.step] = before.plus(StepTimes(1, int(event.error is not None), event.seconds))
-                case BatchJudged():
-                    self._accepted += event.accepted
-                    self._refused += not event.accepted
-                case _:
-                    pass  # an answer that was paid for earlier
 
     def sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
         """Count a sample that was learned."""
@@ -386,31 +345,27 @@ class _Spent:
     def write(self) -> None:
         """Write what was counted since the last call."""
         with self._lock:
-            spent = {
-                "model_calls": self._calls,
-                "tokens": self._tokens,
-                "cost": self._cost,
-                "accepted": self._accepted,
-                "refused": self._refused,
+            self._unwritten = spent = self._unwritten.plus(self.counter.taken())
+            added: dict[str, float] = {
+                "model_calls": spent.models.calls,
+                "tokens": spent.models.input_tokens + spent.models.output_tokens,
+                "accepted": spent.accepted,
+                "refused": spent.refused,
             }
-            added = {name: sa.func.coalesce(_BATCH.c[name], 0) + value for name, value in spent.items()}
+            if spent.models.calls > spent.models.unpriced_calls:  # else the price stays unknown
+                added["cost"] = spent.models.cost_usd
+            values = {name: sa.func.coalesce(_BATCH.c[name], 0) + value for name, value in added.items()}
             of_batch = sa.update(_BATCH).where(_BATCH.c.id == self._batch)
             try:
                 with self._database.writing() as connection:
                     before = connection.scalar(sa.select(_BATCH.c.steps).where(_BATCH.c.id == self._batch))
-                    steps = _joined(steps_from_json(before), self._steps)
-                    connection.execute(of_batch.values(learned=self._learned, steps=_steps_to_json(steps), **added))
+                    steps = RunSpend(steps=steps_from_json(before)).plus(spent).steps
+                    connection.execute(of_batch.values(learned=self._learned, steps=_steps_to_json(steps), **values))
             except DatabaseUnavailableError as error:  # they are written with the next ones
                 logger.debug("Batch %s: its counters cannot be written: %s", self._batch, error)
                 return
-            self._calls = self._tokens = self._accepted = self._refused = 0
-            self._cost = 0.0
-            self._steps = {}
+            self._unwritten = RunSpend()
             self._written = time.monotonic()
-
-
-def _joined(first: Mapping[str, StepTimes], second: Mapping[str, StepTimes]) -> dict[str, StepTimes]:
-    return {step: first.get(step, _NO_TIME).plus(second.get(step, _NO_TIME)) for step in {**first, **second}}
 
 
 def _steps_to_json(steps: Mapping[str, StepTimes]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -16,6 +17,12 @@ from ace_server.settings import ServerSettings
 __all__ = ["BookStatus", "Status", "books_of", "status_of"]
 
 _OPEN_BATCHES = ("queued", "running")
+_LEARNS: Final[Mapping[str, str]] = {
+    "off": "does not learn",
+    "feedback": "learns from feedback",
+    "heuristic": "learns from answers with and without feedback",
+    "reviewed": "learns from reviewed feedback",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class BookStatus:
     @property
     def shown_release(self) -> str:
         """The version of the published release as text."""
-        return "none" if self.version is None else f"version {self.version}"
+        return "no release" if self.version is None else f"version {self.version}"
 
     def as_json(self) -> Mapping[str, object]:
         """Return the fields."""
@@ -60,7 +67,9 @@ class Status:
     open_reviews: int
     """The number of open reviews."""
     audit_rows: int
-    """The number of rows of the audit log."""
+    """The number of rows of the audit log that are right, up to the first one that is not."""
+    audit_problem: str | None
+    """The first thing that is wrong with the audit log; None if all is right."""
     audit_head: str
     """The newest row of the audit log; if it is noted elsewhere, it proves later that the log was not replaced."""
     problems: Sequence[str]
@@ -73,14 +82,16 @@ class Status:
     def lines(self) -> list[str]:
         """Return them as text."""
         lines = [
-            f"{book.name}: {book.shown_release}, learns from {book.learning}, {book.new_feedback} new feedback, "
-            f"at {book.location}"
+            f"{book.name}: {book.shown_release}, {_LEARNS.get(book.learning, book.learning)}, "
+            f"{counted(book.new_feedback, 'new feedback item')}, at {book.location}"
             for book in self.books
         ]
         batches = ", ".join(f"{count} {state}" for state, count in self.batches.items()) or "none"
         lines.append(f"batches: {batches}")
         lines.append(f"workers: {self.workers} alive; to review: {self.open_reviews}")
-        lines.append(f"audit log: {counted(self.audit_rows, 'row')}, head {self.audit_head}")
+        rows = counted(self.audit_rows, "row")
+        found = f"{rows}, all right" if self.audit_problem is None else f"{rows} right, and then {self.audit_problem}"
+        lines.append(f"audit log: {found}; head {self.audit_head}")
         return [*lines, *(f"problem: {problem}" for problem in self.problems)]
 
 
@@ -135,7 +146,7 @@ def status_of(database: Database, settings: ServerSettings, *, known: audit.Audi
     if deletions:
         problems.append(f"{counted(deletions, 'deletion')} of a subject could not be completed yet; it is tried again")
     if failed := batches.get("failed"):
-        problems.append(f"{counted(failed, 'batch')} failed; the page /runs says why")
+        problems.append(f"{failed} {'batch' if failed == 1 else 'batches'} failed; the page /runs says why")
     return Status(
         books=books_of(database, settings),
         workers=workers,
@@ -143,6 +154,7 @@ def status_of(database: Database, settings: ServerSettings, *, known: audit.Audi
         feedback=feedback,
         open_reviews=reviews,
         audit_rows=checked.rows,
+        audit_problem=checked.problem,
         audit_head=str(checked.head),
         problems=problems,
     )

@@ -17,6 +17,7 @@ from ace.integrations import DONE, UsageError, print_text
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from ace_server.pages.book_reader import BookReader
 
@@ -79,6 +80,7 @@ def view_app(reader: BookReader) -> Starlette:
         reader: The book.
     """
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
 
     from ace.skillbook import SkillbookError, has_scheme
@@ -92,11 +94,14 @@ def view_app(reader: BookReader) -> Starlette:
         tabs = [{"label": "Overview", "href": "/", "current": path == "/"}, *book_tabs(reader.name, path)]
         return {"title": title, "tabs": tabs}
 
+    def error(request: Request, problem: Exception) -> Response:
+        return error_page(request, problem, site(request))
+
     pages = BookPages(lambda name: reader if name == reader.name else None, lambda: [reader], site)
     return Starlette(
         routes=pages.routes(),
         middleware=[Middleware(PageGuard, hosts=LOOPBACK_NAMES)],
-        exception_handlers={NotFoundError: error_page, SkillbookError: error_page, OSError: error_page},
+        exception_handlers=dict.fromkeys((NotFoundError, SkillbookError, OSError, HTTPException), error),
     )
 
 

@@ -76,6 +76,40 @@ _FOREIGN_ELEMENTS = """
 """
 
 
+# What is drawn too small, too large or cut off, and the fields of a row that are not aligned.
+_ODD_SIZES = """
+() => {
+  const odd = [];
+  for (const svg of document.querySelectorAll("svg.curve")) {
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    for (const text of svg.querySelectorAll("text")) {
+      const size = parseFloat(getComputedStyle(text).fontSize) * scale;
+      if (size < 11 || size > 16) odd.push(`text of ${size.toFixed(1)} px in a chart: ${text.textContent}`);
+    }
+  }
+  for (const table of document.querySelectorAll(".scroll"))
+    if (table.scrollWidth > table.clientWidth) odd.push(`a table of ${table.scrollWidth} px has to be scrolled`);
+  const canvas = document.createElement("canvas").getContext("2d");
+  for (const select of document.querySelectorAll("select")) {
+    const style = getComputedStyle(select);
+    canvas.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+    const text = select.selectedOptions[0]?.text ?? "";
+    const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    if (canvas.measureText(text).width > room) odd.push(`cut off: ${text}`);
+  }
+  for (const form of document.querySelectorAll(".filters")) {
+    const controls = [...form.querySelectorAll("input:not([type=hidden]), select, button, .button")]
+      .map(each => [each, each.getBoundingClientRect()]);
+    for (const [one, first] of controls) for (const [other, second] of controls)
+      if (first.top < second.bottom && second.top < first.bottom
+          && Math.abs(first.bottom - second.bottom) + Math.abs(first.top - second.top) > 0.5)
+        odd.push(`not aligned: ${one.id || one.textContent} and ${other.id || other.textContent}`);
+  }
+  return odd;
+}
+"""
+
+
 def follow(target: Locator) -> None:
     """Click on what leads to another page, and wait for that page."""
     with target.page.expect_navigation():
@@ -114,10 +148,12 @@ def check_every_look(page: Page, url: str, paths: Iterable[str], *, name: str) -
                     assert page.evaluate(_MOVED) == 0, f"{path} moves while it is loaded"
                 check_width(page)
                 check_labels(page)
-                for scheme in SCHEMES:
+                check_sizes(page)
+                # JavaScript does not change colours, so without it one width is enough.
+                for scheme in SCHEMES if scripts or width == WIDTHS[0] else ():
                     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # without transitions
                     check_contrast(page)
-                    if (folder := os.environ.get("ACE_PAGES_SEEN")) and scripts == (scheme == "light"):
+                    if (folder := os.environ.get("ACE_PAGES_SEEN")) and scripts:
                         file = Path(folder) / f"{name}-{place:02}-{width}-{scheme}.png"
                         page.screenshot(path=file, full_page=True)
     session.send("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -127,6 +163,11 @@ def check_width(page: Page) -> None:
     """No page is wider than the window."""
     wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1], f"{page.url} is {wide[0]} px wide in {wide[1]} px: {page.evaluate(_STICKING_OUT)}"
+
+
+def check_sizes(page: Page) -> None:
+    """Charts can be read at every width, no chosen option is cut off, and the fields of a form are in a line."""
+    assert page.evaluate(_ODD_SIZES) == [], page.url
 
 
 def check_contrast(page: Page) -> None:

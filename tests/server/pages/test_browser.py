@@ -76,7 +76,7 @@ def test_typing_in_the_search_swaps_the_table_without_a_reload(learned: Path, vi
     assert page.locator("table.skills tbody tr").count() == 1
     page.wait_for_url("**/books/skills?q=courier*")
     page.get_by_label("Section", exact=True).select_option("house")
-    page.get_by_text("No skill fits").wait_for()
+    page.get_by_text("No skill matches").wait_for()
     assert page.evaluate("() => window.same")
     follow(page.get_by_role("link", name="Clear all filters"))
     assert page.locator("table.skills tbody tr").count() > 5
@@ -131,9 +131,9 @@ def test_watch_a_run_progress(view: View, new_page: NewPage, tmp_path: Path) -> 
             assert page.locator("tbody .badge").inner_text() == "running"
             follow(page.locator("tbody a").first)
             page.evaluate("() => { window.same = true; }")
-            page.get_by_text(re.compile(r"3 samples done of 4")).wait_for()
+            page.get_by_text(re.compile(r"3 of 4 done")).wait_for()
             gate.set()
-            page.get_by_text(re.compile(r"4 samples done of 4")).wait_for()
+            page.get_by_text(re.compile(r"4 of 4 done")).wait_for()
             page.locator("dd .badge", has_text="finished").wait_for()
             assert page.evaluate("() => window.same")
             assert page.locator("#progress").get_attribute("hx-trigger") is None
@@ -152,6 +152,7 @@ PAGES = {
     "compare": "/books/skills/compare",
     "runs": "/books/skills/runs",
     "error": "/books/skills/skills/none",
+    "no such page": "/nothing",
 }
 
 
@@ -167,9 +168,11 @@ def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, 
     with Skillbook.open(tmp_path / "new.db"):
         pass
     Skillbook().save_to_file(tmp_path / "team.json")
-    for name in ("new.db", "team.json"):
-        base = f"/books/{Path(name).stem}"
-        check_every_look(new_page(), view(name), ["/", base, f"{base}/versions", f"{base}/runs"], name=name)
+    check_every_look(
+        new_page(), view("new.db"), ["/", *(f"/books/new{each}" for each in ("", "/versions", "/compare", "/runs"))],
+        name="new.db",
+    )  # fmt: skip
+    check_every_look(new_page(), view("team.json"), ["/", "/books/team/versions"], name="team.json")
 
 
 def links_of(page: Page, url: str) -> list[str]:

@@ -242,6 +242,8 @@ def test_the_keys_j_and_k_and_the_links_lead_through_the_items(world: World, new
         else:
             follow(page.get_by_role("link", name=link))
         page.get_by_text(f"Question {question}?").wait_for()
+    assert page.get_by_text("Keys:").is_visible() == scripts  # without JavaScript, they would do nothing
+    assert page.locator(".review-bar kbd").first.is_visible() == scripts
     page.get_by_role("button", name="Reject").click()
     page.get_by_text("Question 2?").wait_for()
     assert page.get_by_text("2 left").count() == 1
@@ -310,6 +312,33 @@ def test_roll_the_skillbook_back_to_a_version(world: World, new_page: NewPage) -
     assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.restore")] == ["default 3"]
 
 
+@both
+def test_publish_what_was_changed_on_the_command_line(world: World, new_page: NewPage, scripts: bool) -> None:
+    world.release(30, publish=True)
+    with world.service.open_book("default") as book:
+        book.remove_skill("house-00002")
+        book.commit(author="ace skillbook remove")
+        newest = book.version
+    page = new_page(java_script_enabled=scripts)
+    log_in(page, world)
+    page.goto(f"{world.url}/books/default/versions/{newest}")
+    follow(page.get_by_role("link", name="Publish this version"))
+    assert page.get_by_role("heading", level=1).inner_text() == f"Publish version {newest} of default?"
+    assert any("paid by Okafor" in text for text in page.locator("main del").all_inner_texts())
+    follow(page.get_by_role("button", name=f"Publish version {newest}"))
+    page.wait_for_url(f"**/versions/{newest}")
+    published = {row.version: row.state for row in world.rows(tables.release)}
+    assert published == {30: "retired", newest: "published"}
+    with world.service.open_book("default") as book:
+        assert book.version == newest  # no further version was made
+    assert [row.object for row in world.rows(tables.audit, tables.audit.c.what == "book.publish")] == [
+        f"default {newest}"
+    ]
+    follow(page.get_by_role("link", name="Publish this version"))
+    follow(page.get_by_role("button", name=f"Publish version {newest}"))
+    assert "This version is published already." in page.locator("main").inner_text()
+
+
 def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
     page = new_page()
@@ -321,7 +350,7 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
         {"learned": 2, "model_calls": 5, "accepted": 1, "refused": 1, "steps": STEPS},
         {"learned": 3, "failed": 1, "state": "learned", "ended_at": 9.5},
     ]
-    for values, text in zip(changes, ("2 done of 4", "4 done of 4: 3 learned, 1 failed"), strict=True):
+    for values, text in zip(changes, ("2 of 4 done", "4 of 4 done: 3 learned, 1 failed"), strict=True):
         with world.service.database.writing() as connection:
             connection.execute(sa.update(tables.batch).values(values))
         page.get_by_text(text).wait_for()
@@ -333,8 +362,19 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
         "UpdateStep 3 calls 14.5 s 4.8 s each",
         "GateStep 3 calls 12 ms 4 ms each",
     ]
-    assert "of 1 sample accepted, of 1 refused" in page.locator("#gates").inner_text()
+    assert "accepted for 1 sample, refused for 1" in page.locator("#gates").inner_text()
     assert page.locator("#progress").get_attribute("hx-trigger") is None
+
+
+def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPage) -> None:
+    batch = world.add(tables.batch, book="default", state="running", samples=4, started_at=1.0)
+    page = new_page(java_script_enabled=False)
+    log_in(page, world)
+    page.goto(f"{world.url}/runs/{batch}")
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).values(learned=4, state="learned", ended_at=9.5))
+    page.get_by_text("4 of 4 done: 4 learned, 0 failed").wait_for()  # the page reloads itself until the batch has ended
+    assert "http-equiv" not in page.content()
 
 
 def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
@@ -382,6 +422,8 @@ def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new
     page.get_by_label("Share of the second (%)").fill("20")
     follow(page.get_by_role("button", name="Start"))
     assert page.locator("tbody td[data-label=share]").all_inner_texts() == ["80 %", "20 %"]
+    assert page.locator("tbody td:first-child").all_inner_texts() == ["version 11", "version 30"]
+    assert page.get_by_text("Start one for default").count() == 0  # before this one has been stopped
     page.get_by_label("Publish").select_option("1")
     follow(page.get_by_role("button", name="Stop the experiment"))
     page.get_by_text("winner").wait_for()
@@ -389,6 +431,55 @@ def test_add_and_revoke_a_key_and_start_and_stop_an_experiment(world: World, new
         releases[0]: "retired",
         releases[1]: "published",
     }
+
+
+def test_a_review_of_a_release_says_which_one_and_what_it_scored(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    world.release(11, publish=True)
+    for version, score, said in ((30, 0.8, "held-out score is 80.0 %"), (37, None, "score was not measured")):
+        release = world.release(version, score=score)
+        with world.service.database.writing() as connection:
+            review = reviews.add_review(connection, "default", "release", reason="gate", release=release)
+        page = admin.get(f"/review/{review}").text
+        assert f"What publishing version {version} would change" in page
+        assert said in page
+
+
+def test_every_object_of_the_audit_log_leads_to_its_page(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    [ada] = [row.id for row in world.rows(tables.key)]
+    objects = {
+        "release.publish": world.release(11, publish=True),
+        "text.read": world.ask_for_review("Who pays?", "Anna"),
+        "batch.retry": world.add(tables.batch, book="default", state="queued", samples=1),
+        "key.add": ada,
+        "subject.delete": "anything else",
+    }
+    with world.service.database.writing() as connection:
+        for what, target in objects.items():
+            audit.record(connection, who=ada, what=what, target=target)
+    page = admin.get("/audit").text
+    for what, target in objects.items():
+        link = re.search(rf'{what}</td><td class="text">(?:<a href="([^"]+)">)?', page)
+        assert link is not None
+        if what == "subject.delete":
+            assert link[1] is None
+            continue
+        path, _, place = link[1].partition("#")
+        answer = admin.get(path)
+        assert answer.status_code == 200
+        assert target in (place or path)
+        assert not place or f'id="{place}"' in answer.text
+    assert '">version 11 of default</a>' in page
+    assert '">Ada</a>' in page
+
+
+def test_a_missing_page_keeps_the_way_back_for_those_who_are_logged_in(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    for path in ("/nothing", "/runs/bat_none", "/books/none"):
+        answer = admin.get(path)
+        assert (answer.status_code, 'href="/releases"' in answer.text) == (404, True), path
+    assert 'href="/releases"' not in httpx.get(f"{world.url}/nothing").text
 
 
 def test_the_audit_log_shows_what_was_manipulated(world: World, new_page: NewPage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import io
 import json
 import re
@@ -22,6 +23,11 @@ from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
 from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_server import ScriptedServer
+
+
+def commands(page: str) -> list[str]:
+    """Return the commands that a page shows to copy."""
+    return [re.sub(r"<[^>]+>", "", html.unescape(each)) for each in re.findall(r'class="command">(.*?)</code>', page)]
 
 
 def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp_path: Path) -> None:
@@ -94,7 +100,9 @@ def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: Vie
     assert "Check the units." in httpx.get(f"{url}/books/team").text
     for page in ("versions", "compare", "runs"):
         assert "skills.db" in httpx.get(f"{url}/books/team/{page}").text
-    assert "ace skillbook merge team.json --output skills.db" in httpx.get(f"{url}/books/team/versions").text
+    assert commands(httpx.get(f"{url}/books/team/versions").text) == [
+        "ace skillbook merge team.json --output skills.db"
+    ]
     book.add_skill("maths", "Round at the end.")
     book.save_to_file(tmp_path / "team.json")
     assert "Round at the end." in httpx.get(f"{url}/books/team").text
@@ -118,8 +126,10 @@ def test_an_empty_store_shows_the_next_command(view: View, tmp_path: Path) -> No
     with Skillbook.open(tmp_path / "new.db") as book:
         assert len(book) == 0
     url = view("new.db")
-    for page in ("", "/books/new", "/books/new/versions", "/books/new/runs"):
-        assert "ace learn logs/ --skillbook new.db" in httpx.get(url + page).text, page
+    for page in ("", "/books/new", "/books/new/versions", "/books/new/compare", "/books/new/runs"):
+        assert "ace learn logs/ --skillbook new.db" in commands(httpx.get(url + page).text), page
+    add = 'ace skillbook add SECTION "What to do" --skillbook new.db'
+    assert add in commands(httpx.get(f"{url}/books/new").text)
 
 
 @pytest.mark.parametrize(
@@ -164,18 +174,20 @@ def test_other_host_names_are_rejected_and_headers_are_set(learned: Path, view: 
 def test_what_does_not_exist_is_said(learned: Path, view: View) -> None:
     url = view(learned)
     missing = {
-        "/books/other": "no skillbook &#39;other&#39; is shown here",
+        "/books/other": "No skillbook &#39;other&#39; is shown here",
         "/books/skills/skills/no-00001": "no skill &#39;no-00001&#39;",
         "/books/skills?version=9999": "no version 9999",
         "/books/skills/versions/9999": "no changes in a version 9999",
         "/books/skills/run?id=x": "no run &#39;x&#39;",
         "/books/skills/trace?id=x": "nothing from a trace &#39;x&#39;",
-        "/books/skills/skills.xml": "the formats are csv and json",
+        "/books/skills/skills.xml": "the formats are csv and json.",
+        "/nothing": "The page /nothing does not exist.",
     }
     for path, said in missing.items():
         answer = httpx.get(url + path)
         assert answer.status_code == 404, path
         assert said in answer.text
+        assert 'href="/books/skills/versions"' in answer.text  # the way back
     assert httpx.post(f"{url}/books/skills").status_code == 405
 
 
@@ -212,9 +224,64 @@ def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
     assert [row["state"] for row in runs] == ["finished", "failures", "finished"]
     assert rows("/books/skills/runs?state=failures&") == [runs[1]]
     assert rows("/books/skills/runs?q=monday.jsonl%232&") == [runs[2]]
-    assert "No run fits" in client.get("/books/skills/runs?q=nothing").text
+    assert "No run matches" in client.get("/books/skills/runs?q=nothing").text
     samples = rows(f"/books/skills/run?id={runs[1]['run']}&")
     assert [row["outcome"] for row in samples].count("failed") == 1
+
+
+def test_a_run_tells_the_samples_that_taught_something_from_the_others(learned: Path, view: View) -> None:
+    with Skillbook.open(learned) as book:
+        runs = {entry.key.run for entry in book.history() if entry.key is not None}
+        [run] = [each for each in runs if each.startswith("train-")]
+        entries = [entry for entry in book.history() if entry.key is not None and entry.key.run == run]
+    samples = [entry for entry in entries if entry.key is not None and "train.jsonl" in entry.key.sample]
+    taught = [entry for entry in samples if entry.events]
+    assert 0 < len(taught) < len(samples)
+    client = httpx.Client(base_url=view(learned))
+    page = client.get("/books/skills/run", params={"id": run}).text
+    assert f"{len(taught)} learned, {len(samples) - len(taught)} without a change" in page
+    assert page.count('<span class="badge no-change">') == len(samples) - len(taught)
+    [row] = csv.DictReader(io.StringIO(client.get(f"/books/skills/runs?format=csv&q={run}").text))
+    assert (row["learned"], row["no_change"]) == (str(len(taught)), str(len(samples) - len(taught)))
+    skills = [re.findall(r'class="id" href="[^"]*">([^<]+)', row) for row in page.split("<tr>")[2:]]
+    assert all(len(each) == len(set(each)) for each in skills)  # a skill that was updated and tagged is named once
+
+
+def test_a_run_shows_its_times_its_cost_and_why_samples_failed(learned: Path, view: View) -> None:
+    client = httpx.Client(base_url=view(learned))
+    [failed] = csv.DictReader(io.StringIO(client.get("/books/skills/runs?format=csv&state=failures").text))
+    assert (int(failed["model_calls"]) > 0, int(failed["tokens"]) > 0, failed["cost_usd"]) == (True, True, "")
+    page = html.unescape(client.get("/books/skills/run", params={"id": failed["run"]}).text)
+    assert f"{failed['model_calls']} ({int(failed['tokens']):,} tokens, unpriced)" in page
+    steps = page.partition('id="steps"')[2].partition("</section>")[0]
+    assert re.search(r'ReflectStep <span class="faint small">4 calls, <span class="down">1 failed', steps)
+    assert "UpdateStep" in steps
+    assert re.search(r"ReflectStep: [^<]*the record cannot be read", page)
+    samples = csv.DictReader(io.StringIO(client.get(f"/books/skills/run?format=csv&id={failed['run']}").text))
+    assert ["the record cannot be read" in row["problem"] for row in samples].count(True) == 1
+
+
+def test_a_comparison_says_what_differs_of_every_changed_skill(learned: Path, view: View) -> None:
+    page = httpx.get(f"{view(learned)}/books/skills/compare?from=3").text
+    changed = page.partition("<h2>Changed</h2>")[2].partition("</section>")[0].split("<li>")[1:]
+    assert len(changed) >= 3
+    for each in changed:
+        assert "<ins>" in each or each.count("<p") > 1, each
+
+
+def test_what_was_found_at_the_end_of_a_run_leads_to_the_run(learned: Path, view: View) -> None:
+    client = httpx.Client(base_url=view(learned))
+    versions = client.get("/books/skills/versions").text
+    assert "end after" not in versions
+    found = re.search(r'at the end of run <a href="([^"]+)"', versions)
+    assert found is not None
+    assert client.get(html.unescape(found[1])).status_code == 200
+
+
+def test_the_history_of_a_skill_names_its_cases_by_their_questions(learned: Path, view: View) -> None:
+    page = httpx.get(f"{view(learned)}/books/skills/skills/house-00002").text
+    history = page.partition('id="history"')[2]
+    assert "case “Who pays a bill over 700 euros?” passed" in history
 
 
 def test_a_run_shows_what_a_gate_has_refused(view: View, tmp_path: Path) -> None:

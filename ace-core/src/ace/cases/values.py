@@ -478,8 +478,8 @@ def _lowered_sentences(text: str) -> list[list[str]]:
 
 
 _CALCULATION: Final = re.compile(
-    r"(?<![\d.,])[\d.,]++\s*+\S{0,12}\s*+(?:/|÷|\*|x|×|\+|-|divided by|times|plus|minus|multiplied by)\s*[\d.,]+[^=.;\n]{0,20}?"  # noqa: RUF001
-    r"(?:=|\bis\b|\bare\b|\bgives\b|\bmakes\b|\bequals\b)\s*",
+    r"(?<![\d.,])[\d.,]++\s*+\S{0,12}\s*+(?:/|÷|\*|x|×|\+|-|divided by|times|plus|minus|multiplied by)\s*"  # noqa: RUF001
+    r"[\d.,]+[^=.;\n]{0,20}?(?:=|\bis\b|\bare\b|\bgives\b|\bmakes\b|\bequals\b)\s*",
     re.IGNORECASE,
 )
 

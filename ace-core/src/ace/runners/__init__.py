@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ace.runners.run_session import SkillbookNotWrittenError
     from ace.runners.samples import RecordedTrace, TraceGroup
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
-    from ace.runners.spend import Spend, SpendLedger, spend_of_days
+    from ace.runners.spend import RunSpend, RunSpendCounter, Spend, SpendLedger, StepTimes, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
 
 __all__ = [
@@ -45,6 +45,8 @@ __all__ = [
     "RecordedTrace",
     "RunInUseError",
     "RunOptions",
+    "RunSpend",
+    "RunSpendCounter",
     "RunSummary",
     "SampleSummary",
     "SkillUse",
@@ -52,6 +54,7 @@ __all__ = [
     "Spend",
     "SpendLedger",
     "StepOptions",
+    "StepTimes",
     "TraceAnalyser",
     "TraceGroup",
     "UnfinishedRun",
@@ -82,6 +85,8 @@ _find, __dir__ = lazy_exports(
         "LearningSettings": "settings",
         "RunOptions": "run_options",
         "RecordedTrace": "samples",
+        "RunSpend": "spend",
+        "RunSpendCounter": "spend",
         "RunSummary": "run_record",
         "SampleSummary": "run_record",
         "SkillUse": "run_record",
@@ -90,6 +95,7 @@ _find, __dir__ = lazy_exports(
         "Spend": "spend",
         "SpendLedger": "spend",
         "StepOptions": "settings",
+        "StepTimes": "spend",
         "TraceAnalyser": "trace_analyser",
         "TraceGroup": "samples",
         "RunInUseError": "run_record",

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 E = TypeVar("E", bound=BaseException)
 
 _LONGEST_SAMPLE = 500
+_LONGEST_PROBLEM = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class FailedSample:
     raw_answers: tuple[str, ...]
     """The exact answers of the model, oldest first; empty if the sample failed for another reason."""
 
+    @property
+    def problem(self) -> str:
+        """The step and the beginning of the message, in one line."""
+        message = " ".join(self.error.split()) or self.error_type
+        short = message if len(message) <= _LONGEST_PROBLEM else f"{message[:_LONGEST_PROBLEM]}..."
+        return f"{self.step}: {short}" if self.step else short
+
 
 @final
 class FailureLog:
@@ -72,8 +80,8 @@ class FailureLog:
         redactor: Redactor,
         *,
         ids_only: bool = False,
-    ) -> None:
-        """Keep a failed sample. Its line is on the disk when this returns.
+    ) -> FailedSample:
+        """Keep a failed sample, and return it. Its line is on the disk when this returns.
 
         Args:
             drawn: The sample.
@@ -96,6 +104,7 @@ class FailureLog:
             self.failed.append(failed)
             if self.path is not None:
                 append_line(self.path, json.dumps(asdict(failed)))
+        return failed
 
 
 def _failed_sample(

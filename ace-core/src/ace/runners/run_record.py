@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
+from ace.runners.spend import RunSpend
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.store import ForgetsAnswers, LocksRuns, SampleKey
 
@@ -50,6 +51,8 @@ _STOPPED = "stopped"
 _FINISHED = "finished"
 _WITH_FAILURES = "failures"
 """The run has processed all inputs, and some samples have failed."""
+_SPENT = "spent"
+"""The field with what the calls of the run have spent, as `RunSpend.to_record` returns it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class SampleSummary(NamedTuple):
     """The number of failed attempts."""
     cited: tuple[str, ...]
     """The skills that the agent's answer cites."""
+    problem: str = ""
+    """Why it failed, redacted; empty if it did not, or if an earlier version of ACE recorded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,11 @@ class RunSummary:
     """The number of inputs; None if it is not known."""
     samples: tuple[SampleSummary, ...]
     """The recorded samples of all epochs, in order."""
+    spent: RunSpend | None = None
+    """What it has spent, as its ended calls have recorded it; None if none of them had an observer.
+
+    Every command has one. What a call that was killed has spent is not included.
+    """
 
     def count(self, *states: str) -> int:
         """Return the number of samples in any of these states."""
@@ -325,6 +335,9 @@ class RunRecord:
             """Whether this call of the run, or an earlier one, is not to keep the answers of models."""
             if self.forgets:
                 self._about = about = {**about, "forgets": True}
+            for note in earlier:
+                if _SPENT in note:
+                    self._about = about = {**about, _SPENT: note[_SPENT]}
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
             self._lock = held.pop_all()
 
@@ -415,17 +428,18 @@ class RunRecord:
         kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}
         self._note(sample, {"attempt": sample.attempt, "ended": True, **kept, **used})
 
-    def note_failed(self, sample: SampleInFlight, role_to_retry: str) -> None:
+    def note_failed(self, sample: SampleInFlight, role_to_retry: str, problem: str) -> None:
         """Record another failure of a sample.
 
         Args:
             sample: The sample.
             role_to_retry: The role whose recorded answers must not be replayed; empty if all may be.
+            problem: Why it failed, redacted.
         """
         attempts = dict(sample.attempts)
         if role_to_retry:
             attempts[role_to_retry] = attempts.get(role_to_retry, 0) + 1
-        self._note(sample, {"attempt": sample.attempt + 1, "attempts": attempts})
+        self._note(sample, {"attempt": sample.attempt + 1, "attempts": attempts, "problem": problem})
 
     def _noted(self, key: SampleKey) -> Mapping[str, Any]:
         row = self._rows.get(key)
@@ -440,18 +454,28 @@ class RunRecord:
         row = self._rows.get(key)
         return row is not None and _is_failed(row, json.loads(row.note))
 
-    def note_stopped(self) -> None:
-        """Note that the run was stopped before it had processed all inputs."""
-        self._about = {**self._about, "state": _STOPPED}
-        self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
+    def note_stopped(self, spent: RunSpend | None = None) -> None:
+        """Note that the run was stopped before it had processed all inputs.
 
-    def note_through(self, *, has_failures: bool) -> None:
+        Args:
+            spent: What this call of the run has spent; None if it is not known.
+        """
+        self._note_end(_STOPPED, spent)
+
+    def note_through(self, *, has_failures: bool, spent: RunSpend | None = None) -> None:
         """Note that the run has processed all inputs.
 
         Args:
             has_failures: Whether failed samples are left, so that the run can be resumed.
+            spent: What this call of the run has spent; None if it is not known.
         """
-        self._about = {**self._about, "state": _WITH_FAILURES if has_failures else _FINISHED}
+        self._note_end(_WITH_FAILURES if has_failures else _FINISHED, spent)
+
+    def _note_end(self, state: str, spent: RunSpend | None) -> None:
+        self._about = {**self._about, "state": state}
+        if spent is not None:
+            earlier = _spent_in(self._about) or RunSpend()
+            self._about[_SPENT] = earlier.plus(spent).to_record()
         self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
 
 
@@ -562,7 +586,12 @@ def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
         epochs=about["epochs"],
         total=about["total"],
         samples=tuple(_sample_summary(each, note) for each, note in samples if "final_test" not in note),
+        spent=_spent_in(about),
     )
+
+
+def _spent_in(about: Mapping[str, Any]) -> RunSpend | None:
+    return RunSpend.from_record(about[_SPENT]) if _SPENT in about else None
 
 
 def _sample_summary(row: ProgressRow, note: Mapping[str, Any]) -> SampleSummary:
@@ -574,7 +603,8 @@ def _sample_summary(row: ProgressRow, note: Mapping[str, Any]) -> SampleSummary:
         state = "given up"
     elif _is_failed(row, note):
         state = "failed"
-    return SampleSummary(row.key, row.at, state, row.version, failures, tuple(note.get("cited", ())))
+    problem = note.get("problem", "") if state in ("failed", "given up") else ""
+    return SampleSummary(row.key, row.at, state, row.version, failures, tuple(note.get("cited", ())), problem)
 
 
 def _now() -> str:

@@ -54,6 +54,7 @@ from ace.runners.run_options import RunLimits
 from ace.runners.run_record import forget_answers, record_of_run
 from ace.runners.sample_ends import SampleEnds, keeps_ids_only
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, content_of, trace_identity
+from ace.runners.spend import RunSpend, RunSpendCounter
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import RecentReflections
@@ -168,6 +169,10 @@ class RunSession:
         self._started = time.monotonic()
         if options.max_cost is not None:
             self._open.enter_context(observing(self._limits.observe))
+        self._spent: RunSpendCounter | None = None
+        if self._record is not None and is_observed():  # else a run does not pay for events
+            self._spent = RunSpendCounter(self._id)
+            self._open.enter_context(observing(self._spent))
         self._open.enter_context(skillbook.deferred_commits())
         resumed = self._record is not None and self._record.was_begun
         recovered = self._record is not None and self._record.was_killed
@@ -296,12 +301,12 @@ class RunSession:
             is_idle = self.is_idle and not stopped_by
             if self._record is not None and stopped_by:
                 if self._limits.write_error is None:
-                    self._record.note_stopped()
+                    self._record.note_stopped(self._spend())
             elif self._record is not None:
                 has_failures = self._ends.counts["failed"] > 0
                 if self._record.forgets and not has_failures:
                     forget_answers(self._record.store, self._id)
-                self._record.note_through(has_failures=has_failures)
+                self._record.note_through(has_failures=has_failures, spent=self._spend())
             self._ends.tell_run_ended(time.monotonic() - self._started, NOTHING_ACCEPTED if is_idle else stopped_by)
         finally:
             self._open.close()
@@ -316,6 +321,12 @@ class RunSession:
             ) from self._limits.write_error
         if self._ends.problems:
             raise self._ends.problems[0]
+
+    def _spend(self) -> RunSpend | None:
+        """Return what this call of the run has spent; None if there was no observer when it began."""
+        if self._spent is None:
+            return None
+        return replace(self._spent.taken(), seconds=time.monotonic() - self._started)
 
     def _drawn(
         self,

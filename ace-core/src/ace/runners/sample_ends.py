@@ -164,13 +164,15 @@ class SampleEnds:
         not_written = first_cause(result.error, SkillbookStoreError)
         if not_written is not None:
             self._limits.not_written(not_written)
+        problem = ""
         try:
             redactor = Redactor(known_secrets(*self._clients), allow=self.allow)
-            self._failure_log.add(sample.drawn, result, result.error, redactor, ids_only=self._keeps_ids_only)
+            failed = self._failure_log.add(sample.drawn, result, result.error, redactor, ids_only=self._keeps_ids_only)
+            problem = failed.problem
         finally:
             # If only the write failed, the sample did not, and its recorded answers stay valid.
             if self._record is not None and not_written is None:
-                self._record.note_failed(sample, _role_to_retry(result.error, result.failed_at))
+                self._record.note_failed(sample, _role_to_retry(result.error, result.failed_at), problem)
 
     def _keep_changes(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Commit what a sample changed in the book before it failed. The sample holds its lane until this returns."""

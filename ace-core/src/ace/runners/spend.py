@@ -1,22 +1,27 @@
-"""What automatic learning has cost, call by call, so that it can be kept within a daily budget.
+"""What learning has cost: the calls of a model by day, and what a run has spent in calls and on each of its steps.
 
-There is one file for each day. Each call is a line in it, appended as soon as the answer has arrived, so that the cost
-is known even if the learner is killed. Days are those of the local time zone.
+Automatic learning is kept within a daily budget. There is one file for each day. Each call is a line in it, appended as
+soon as the answer has arrived, so that the cost is known even if the learner is killed. Days are those of the local
+time zone.
+
+A run counts what it spends in memory, and its record in the store says so when it ends.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, NamedTuple, Self, final
 
 from ace.atomic_file import append_line
 from ace.json_fields import number_in
-from ace.protocols.observers import Event, ModelCalled
+from ace.protocols.observers import BatchJudged, Event, ModelCalled, StepEnded
 
-__all__ = ["Spend", "SpendLedger", "spend_of_days"]
+__all__ = ["RunSpend", "RunSpendCounter", "Spend", "SpendLedger", "StepTimes", "spend_of_days"]
 
 _FOLDER = "spend"
 
@@ -32,6 +37,140 @@ class Spend:
     """The cost of the calls whose price is known."""
     unpriced_calls: int = 0
     """The number of calls whose price is not known; the budget does not count them."""
+
+    def plus(self, other: Spend) -> Spend:
+        """Return the usage of both.
+
+        Args:
+            other: Further calls.
+        """
+        return Spend(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+            self.unpriced_calls + other.unpriced_calls,
+        )
+
+
+class StepTimes(NamedTuple):
+    """What a step of a run has cost in time, over all samples and attempts."""
+
+    calls: int = 0
+    """How often it ended."""
+    failed: int = 0
+    """How often it raised."""
+    seconds: float = 0.0
+    """How long it took in all, without the wait for its limit or lane."""
+
+    def plus(self, other: StepTimes) -> StepTimes:
+        """Return the sum of both.
+
+        Args:
+            other: Further calls of the step.
+        """
+        return StepTimes(self.calls + other.calls, self.failed + other.failed, self.seconds + other.seconds)
+
+
+@dataclass(frozen=True)
+class RunSpend:
+    """What a run has spent, over all its calls.
+
+    Example:
+        >>> one = RunSpend(seconds=2.0, steps={"ReflectStep": StepTimes(4, 1, 6.5)})
+        >>> RunSpend.from_record(one.plus(one).to_record()).steps
+        {'ReflectStep': StepTimes(calls=8, failed=2, seconds=13.0)}
+    """
+
+    models: Spend = field(default_factory=Spend)
+    """The calls of models; those whose answer was recorded by an earlier call of the run are counted once."""
+    seconds: float = 0.0
+    """How long the calls of the run took."""
+    accepted: int = 0
+    """How many times a gate has accepted the changes of a sample."""
+    refused: int = 0
+    """How many times a gate has refused them."""
+    steps: Mapping[str, StepTimes] = field(default_factory=dict)
+    """The times of each step, by the name of its class, in the order in which they first ended."""
+
+    def plus(self, other: RunSpend) -> RunSpend:
+        """Return the sum of both.
+
+        Args:
+            other: What a later call of the run has spent.
+        """
+        nothing = StepTimes()
+        steps = {**self.steps, **other.steps}
+        return RunSpend(
+            self.models.plus(other.models),
+            self.seconds + other.seconds,
+            self.accepted + other.accepted,
+            self.refused + other.refused,
+            {step: self.steps.get(step, nothing).plus(other.steps.get(step, nothing)) for step in steps},
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "steps": {step: times._asdict() for step, times in self.steps.items()}}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return what `to_record` has returned.
+
+        Args:
+            record: The JSON values.
+        """
+        steps = {step: StepTimes(**times) for step, times in record["steps"].items()}
+        return cls(**{**record, "models": Spend(**record["models"]), "steps": steps})
+
+
+@final
+class RunSpendCounter:
+    """An observer that counts what a run spends.
+
+    Args:
+        run_id: The name of the run; the events of others are ignored.
+
+    Example:
+        >>> counter = RunSpendCounter("monday")
+        >>> counter(StepEnded("monday", "trace 1", "ReflectStep", 1.5, None))
+        >>> counter.taken().steps, counter.taken().steps
+        ({'ReflectStep': StepTimes(calls=1, failed=0, seconds=1.5)}, {})
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._lock = threading.Lock()
+        self._spent = RunSpend()
+        self._steps: dict[str, StepTimes] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Count a model call, a step or a decision of a gate."""
+        if not isinstance(event, ModelCalled | StepEnded | BatchJudged) or event.run_id != self._run_id:
+            return
+        with self._lock:
+            match event:
+                case StepEnded():
+                    before = self._steps.get(event.step, StepTimes())
+                    self._steps[event.step] = before.plus(StepTimes(1, int(event.error is not None), event.seconds))
+                case ModelCalled():
+                    if not event.recorded:  # else it was paid for earlier
+                        self._spent = self._spent.plus(RunSpend(_spend_of_call(event)))
+                case BatchJudged():
+                    self._spent = self._spent.plus(
+                        RunSpend(accepted=int(event.accepted), refused=int(not event.accepted))
+                    )
+
+    def taken(self) -> RunSpend:
+        """Return what was counted since the last call of this method."""
+        with self._lock:
+            spent = self._spent.plus(RunSpend(steps=self._steps))
+            self._spent, self._steps = RunSpend(), {}
+        return spent
+
+
+def _spend_of_call(event: ModelCalled) -> Spend:
+    return Spend(1, event.input_tokens, event.output_tokens, event.cost or 0.0, int(event.cost is None))
 
 
 class SpendLedger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from starlette.responses import RedirectResponse, Response
@@ -84,8 +85,16 @@ class AdminPages:
             what=what,
             who=who,
             names=self._site.names(),
+            objects_by_name=self._site.names() | self._releases(),
+            path_of=_path_of,
             checked=checked,
         )
+
+    def _releases(self) -> dict[str, str]:
+        """Return what each release is called, by its id."""
+        release = tables.release
+        rows = self._site.rows(sa.select(release.c.id, release.c.book, release.c.version))
+        return {row.id: f"version {row.version} of {row.book}" for row in rows}
 
     def show_keys(self, request: Request, visitor: Visitor) -> Response:
         """List the keys."""
@@ -155,6 +164,22 @@ class AdminPages:
         if key is None:
             raise RefusedError(404, "There is no key with this id.")
         return key
+
+
+_PATHS: Final = {
+    "rev": "/review/{}",
+    "bat": "/runs/{}",
+    "rel": "/releases#{}",
+    "exp": "/experiments#{}",
+    "key": "/keys#{}",
+}
+"""Where the object with an id is shown, by how the id begins."""
+
+
+def _path_of(identifier: str) -> str:
+    """Return the address of an object of the audit log; empty if no page shows it."""
+    kind, _, rest = identifier.partition("_")
+    return _PATHS[kind].format(quote(identifier, safe="")) if rest and kind in _PATHS else ""
 
 
 _AUDIT_COLUMNS: Final = ("row", "at", "who", "what", "object", "origin", "hash")

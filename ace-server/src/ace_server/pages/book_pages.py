@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from starlette.background import BackgroundTask, BackgroundTasks
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -32,8 +33,10 @@ __all__ = [
     "NotFoundError",
     "Presence",
     "Refusal",
+    "RunTotals",
     "TaughtTrace",
     "book_tabs",
+    "changes_of_run",
     "error_page",
     "gate_refusals",
     "overview_of",
@@ -263,10 +266,15 @@ class BookPages:
                 for run in runs
                 if (not state or run.state == state) and all(word in _run_text(run) for word in words)
             ]
+            changing = _changing_versions(book)
+            totals = {run.run_id: _run_totals(run, changing) for run in found}
             if wants_file(request):
-                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, map(_run_cells, found))
+                cells = [_run_cells(run, totals[run.run_id]) for run in found]
+                return table_response(request, f"{book.name}-runs", _RUN_COLUMNS, cells)
             states = sorted({run.state for run in runs})
-            return self._page(request, "runs.html", book=book, runs=found, q=q, state=state, states=states)
+            return self._page(
+                request, "runs.html", book=book, runs=found, totals=totals, q=q, state=state, states=states
+            )
 
     def run(self, request: Request) -> Response:
         """Show one run with its samples."""
@@ -277,10 +285,19 @@ class BookPages:
                 raise NotFoundError(f"the skillbook knows no run {run_id!r}")
             if wants_file(request):
                 return samples_response(request, run)
-            changes = _changes_of_run(book, run)
+            changes = changes_of_run(book, run.run_id)
             curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
             refusals = gate_refusals(book, run_id)
-            return self._page(request, "run.html", book=book, run=run, changes=changes, curve=curve, refusals=refusals)
+            return self._page(
+                request,
+                "run.html",
+                book=book,
+                run=run,
+                totals=_run_totals(run, _changing_versions(book)),
+                changes=changes,
+                curve=curve,
+                refusals=refusals,
+            )
 
     def trace(self, request: Request) -> Response:
         """Show what is known about one trace."""
@@ -323,6 +340,16 @@ class Refusal(NamedTuple):
     operations: int
     """How many operations were refused."""
     reason: str
+
+
+class RunTotals(NamedTuple):
+    """How many samples of a run had which outcome."""
+
+    learned: int
+    """How many changed the skillbook."""
+    unchanged: int
+    """How many ended without a change, with or without a version."""
+    failed: int
 
 
 class BookOverview(NamedTuple):
@@ -376,16 +403,22 @@ def book_tabs(name: str, path: str) -> list[dict[str, object]]:
     ]
 
 
-def error_page(request: Request, error: Exception) -> Response:
+def error_page(request: Request, error: Exception, frame: Mapping[str, object]) -> Response:
     """Return the page for an error that is not a bug.
 
     Args:
         request: The request.
-        error: A `NotFoundError`, or the error of a store.
+        error: A `NotFoundError`, an `HTTPException`, or the error of a store.
+        frame: What the frame of every page shows.
     """
-    status = 404 if isinstance(error, NotFoundError) else 503
-    values = {"site": {"title": "ACE", "tabs": []}, "book": None, "message": str(error)}
-    return response("error.html", values, status=status)
+    status, message = 503, str(error)
+    if isinstance(error, NotFoundError):
+        status = 404
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, error.detail
+    if isinstance(error, HTTPException) and status == 404:
+        message = f"the page {request.url.path} does not exist"
+    return response("error.html", {"site": frame, "book": None, "message": message}, status=status)
 
 
 def overview_of(book: OpenedBook) -> BookOverview:
@@ -435,8 +468,11 @@ def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
 
 _VERSION_COLUMNS: Final = ("version", "at", "author", "run", "epoch", "sample", "changes", "skipped")
 _DIFFERENCE_COLUMNS: Final = ("change", "id", "section", "before", "after")
-_RUN_COLUMNS: Final = ("run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started")
-_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at")
+_RUN_COLUMNS: Final = (
+    "run", "state", "runner", "learned", "no_change", "failed", "inputs", "epochs", "started",
+    "model_calls", "tokens", "cost_usd", "seconds",
+)  # fmt: skip
+_SAMPLE_COLUMNS: Final = ("sample", "epoch", "outcome", "version", "failures", "at", "problem")
 
 
 def _version_cells(entry: HistoryEntry) -> Sequence[str | int | None]:
@@ -457,9 +493,27 @@ def _run_text(run: RunSummary) -> str:
     return " ".join([run.run_id, run.runner, *(sample.key.sample for sample in run.samples)]).casefold()
 
 
-def _run_cells(run: RunSummary) -> Sequence[str | int | None]:
-    counts = (run.count("learned"), run.count("done"), run.count("failed", "given up"))
-    return (run.run_id, run.state, run.runner, *counts, run.total, run.epochs, run.started)
+def _run_cells(run: RunSummary, totals: RunTotals) -> Sequence[str | int | float | None]:
+    spent: Sequence[int | float | None] = (None, None, None, None)
+    if run.spent is not None:
+        models = run.spent.models
+        cost = None if models.unpriced_calls else models.cost_usd
+        spent = (models.calls, models.input_tokens + models.output_tokens, cost, round(run.spent.seconds, 3))
+    return (run.run_id, run.state, run.runner, *totals, run.total, run.epochs, run.started, *spent)
+
+
+def _changing_versions(book: OpenedBook) -> frozenset[int] | None:
+    """Return the versions that changed a skill; None if the history cannot be read."""
+    if book.timeline is None:
+        return None
+    return frozenset(entry.version for entry in book.timeline.entries if entry.events)
+
+
+def _run_totals(run: RunSummary, changing: frozenset[int] | None) -> RunTotals:
+    """Count the outcomes. A sample that taught nothing has a version too, which records that it was learned from."""
+    committed = [sample.version for sample in run.samples if sample.version is not None]
+    learned = len(committed) if changing is None else sum(version in changing for version in committed)
+    return RunTotals(learned, run.count("learned", "done") - learned, run.count("failed", "given up"))
 
 
 def samples_response(request: Request, run: RunSummary) -> Response:
@@ -469,7 +523,10 @@ def samples_response(request: Request, run: RunSummary) -> Response:
         request: The request, which asks for one.
         run: The run.
     """
-    rows = [(each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at) for each in run.samples]
+    rows = [
+        (each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at, each.problem)
+        for each in run.samples
+    ]
     return table_response(request, f"run-{run.run_id}", _SAMPLE_COLUMNS, rows)
 
 
@@ -526,15 +583,17 @@ def _entry_text(entry: HistoryEntry) -> str:
     return f"{entry.version} {entry.author} {sample} {change_counts(entry.events)}".casefold()
 
 
-def _changes_of_run(book: OpenedBook, run: RunSummary) -> dict[int, Sequence[SkillChange]]:
+def changes_of_run(book: OpenedBook, run_id: str) -> dict[int, Sequence[SkillChange]]:
+    """Return what each version of a run has changed.
+
+    Args:
+        book: The book.
+        run_id: The name of the run.
+    """
     if book.timeline is None:
         return {}
-    timeline = book.timeline
-    return {entry.version: timeline.changes_of(entry.version) for entry in timeline.entries if _is_of(entry, run)}
-
-
-def _is_of(entry: HistoryEntry, run: RunSummary) -> bool:
-    return entry.key is not None and entry.key.run == run.run_id
+    entries = [each for each in book.timeline.entries if each.key is not None and each.key.run == run_id]
+    return {entry.version: book.timeline.changes_of(entry.version) for entry in entries}
 
 
 def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:

@@ -73,7 +73,8 @@ class ReleasePages:
         if wants_file(request):
             cells = [_release_cells(row, names) for _, rows, _ in books for row in rows]
             return table_response(request, "releases", _RELEASE_COLUMNS, cells)
-        return self._site.page(request, visitor, "releases.html", books=books, names=names)
+        has_releases = any(rows for _, rows, _ in books)
+        return self._site.page(request, visitor, "releases.html", books=books, names=names, has_releases=has_releases)
 
     def confirm(self, request: Request, visitor: Visitor) -> Response:
         """Show what publishing a release would change, and ask."""
@@ -107,24 +108,36 @@ class ReleasePages:
             newest, wanted = opened.newest, opened.at(version)
             if wanted is None:
                 raise NotFoundError(f"the skillbook has no version {version}")
-            changes = compared_skills(without_vectors(newest.skills), without_vectors(wanted.skills))
+            is_newest = wanted.version == newest.version
+            changes = None if is_newest else compared_skills(*map(without_vectors, (newest.skills, wanted.skills)))
         return self._site.page(
-            request, visitor, "restore_confirm.html", name=name, version=version, newest=newest.version, changes=changes
+            request,
+            visitor,
+            "restore_confirm.html",
+            name=name,
+            version=version,
+            newest=newest.version,
+            is_newest=is_newest,
+            changes=release_changes(self._site, name, version) if is_newest else changes,
         )
 
     def restore(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
-        """Restore a version of the skillbook, as a new version that is published at once."""
+        """Publish a version of the skillbook at once; one that is not the newest is restored as a new version."""
         name, version = request.path_params["book"], request.path_params["version"]
         if self._site.reader(name) is None:
             raise NotFoundError(f"no such book: {name!r}")
         with self._site.service.open_book(name) as book:
-            restored = book.rollback(version, author=visitor.name)
+            is_newest = version == book.version
+            restored = version if is_newest else book.rollback(version, author=visitor.name)
+        reason = "published by hand" if is_newest else f"restores version {version}"
 
-        def make(connection: sa.Connection) -> None:
-            release = releases.add_release(connection, name, restored, by=visitor.id, reason=f"restores {version}")
-            releases.publish(connection, release, by=visitor.id)
+        def make(connection: sa.Connection) -> bool:
+            release = releases.add_release(connection, name, restored, by=visitor.id, reason=reason)
+            return releases.publish(connection, release, by=visitor.id)
 
-        self._site.change(request, visitor, "book.restore", f"{name} {version}", make)
+        what = "book.publish" if is_newest else "book.restore"
+        if not self._site.change(request, visitor, what, f"{name} {version}", make):
+            raise RefusedError(409, "This version is published already.")
         self._site.state(request).inference.wake()
         return RedirectResponse(address("books", name, "versions", str(restored)), 303)
 
@@ -140,13 +153,16 @@ class ReleasePages:
         if wants_file(request):
             cells = [_arm_cells(row, arm) for row, arms in shown for arm in arms]
             return table_response(request, "experiments", _ARM_COLUMNS, cells)
-        books = [(name, self._of_book(name)) for name in self._site.books(visitor)]
+        running = {row.book for row, _ in shown if row.state == "running"}
+        books = [(name, self._of_book(name)) for name in self._site.books(visitor) if name not in running]
+        releases = self._site.rows(sa.select(_RELEASE.c.id, _RELEASE.c.version))
         return self._site.page(
             request,
             visitor,
             "experiments.html",
             shown=shown,
             books=[(name, found) for name, found in books if len(found) > 1],
+            versions={row.id: row.version for row in releases},
         )
 
     def start(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
@@ -224,9 +240,13 @@ def _arm_cells(row: Row, arm: ArmReport) -> Sequence[str | int | float | None]:
 
 
 def _score_chart(rows: Sequence[Row]) -> Markup | None:
-    points = [(float(row.version), 100 * row.score) for row in reversed(rows) if row.score is not None]
+    points = [(float(row.version), round(100 * row.score, 1)) for row in reversed(rows) if row.score is not None]
     if not points:
         return None
     return step_chart(
-        {"score": points}, label="Held-out score by release", x_title="version of the release", y_title="score (%)"
+        {"score": points},
+        label="Held-out score by release",
+        x_title="version of the release",
+        y_title="score (%)",
+        top=100,
     )

@@ -17,11 +17,13 @@ from starlette.responses import HTMLResponse
 
 from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
 from ace.integrations import change_counts, counted, described, place_of
+from ace.runners import SampleSummary, Spend
+from ace.skillbook import SkillChange
 from ace_server.pages.skill_table import status_of
 
 __all__ = ["STATIC", "address", "learning_curve", "response", "step_chart"]
 
-_CHART: Final = (480, 250)
+_CHART: Final = (480, 260)
 """The size of the charts, of which two fit beside each other."""
 STATIC: Final = Path(__file__).with_name("static")
 """The style sheet and the scripts."""
@@ -68,7 +70,12 @@ def learning_curve(points: Sequence[ValidationPoint]) -> Markup:
 
 
 def step_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]], *, label: str, x_title: str, y_title: str
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    label: str,
+    x_title: str,
+    y_title: str,
+    top: float | None = None,
 ) -> Markup:
     """Return a chart of numbers that change in steps.
 
@@ -77,9 +84,10 @@ def step_chart(
         label: What it shows.
         x_title: The title of the horizontal axis.
         y_title: The title of the vertical axis.
+        top: What the vertical axis reaches at least.
     """
     width, height = _CHART
-    svg = step_chart_svg(series, label=label, x_title=x_title, y_title=y_title, width=width, height=height)
+    svg = step_chart_svg(series, label=label, x_title=x_title, y_title=y_title, width=width, height=height, top=top)
     return Markup(svg)  # as above
 
 
@@ -95,9 +103,12 @@ def _environment() -> Environment:
     environment.globals |= {
         "address": address,
         "change_counts": change_counts,
+        "cost_of": _cost_of,
         "counted": counted,
-        "described": described,
+        "change_words": _change_words,
+        "is_end_of_run": _is_end_of_run,
         "marked": marked,
+        "outcome_of": _outcome_of,
         "place_of": place_of,
         "status_of": status_of,
         "word_diff": word_diff,
@@ -112,6 +123,41 @@ def _environment() -> Environment:
         "seconds_iso": _seconds_iso,
     }
     return environment
+
+
+def _change_words(change: SkillChange) -> str:
+    """Return what a change has done to a skill. Its cases are named by their questions, which people know."""
+    words = described(change.event, change.skill_id)
+    for skill in (change.before, change.after):
+        for case in () if skill is None else skill.cases:
+            words = words.replace(f"case {case.id}", f"case “{case.question}”")
+    return words
+
+
+def _outcome_of(sample: SampleSummary, changes: Mapping[int, Sequence[SkillChange]]) -> str:
+    """Return the outcome of a sample in words.
+
+    Args:
+        sample: The sample.
+        changes: Those of each version of its run, as far as the history can be read.
+    """
+    version = sample.version
+    is_unchanged = version is not None and version in changes and not changes[version]
+    return "no change" if is_unchanged or sample.state == "done" else sample.state
+
+
+def _cost_of(spend: Spend) -> str:
+    """Return the cost of some calls, as far as it is known; empty without calls."""
+    if not spend.calls:
+        return ""
+    if spend.unpriced_calls == spend.calls:
+        return "unpriced"
+    return f"${spend.cost_usd:.4f}" + (f" and {spend.unpriced_calls:,} unpriced" if spend.unpriced_calls else "")
+
+
+def _is_end_of_run(sample: str) -> bool:
+    """Return whether something was not learned from a sample, but found after the last one of a run or an epoch."""
+    return re.match(r"end (after|of epoch) \d+", sample) is not None
 
 
 def _time(text: str) -> datetime | None:
@@ -145,6 +191,8 @@ def _seconds_iso(time: float) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if 0 < seconds < 0.0005:
+        return "< 1 ms"
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 120:

@@ -75,14 +75,16 @@ class ReviewPages:
         if wanted is None:
             wanted = waiting[0] if waiting else None
         if wanted is None:
-            return self._site.page(request, visitor, "review.html", item=None, left=0, before=None, after=None)
+            return self._site.page(
+                request, visitor, "review.html", item=None, release=None, left=0, before=None, after=None
+            )
         row = self._site.one(_REVIEW, wanted, visitor)
         if row.state != "open":
             return self._decided(request, visitor, row, status=200)
         item = self._item(row)
         self._site.record(request, visitor, "text.read", row.id)
         place = waiting.index(row.id) if row.id in waiting else 0
-        changes = None
+        release, changes = None, None
         if row.release is not None:
             release = self._site.one(tables.release, row.release, visitor)
             changes = release_changes(self._site, row.book, release.version)
@@ -91,6 +93,7 @@ class ReviewPages:
             visitor,
             "review.html",
             item=item,
+            release=release,
             changes=changes,
             left=len(waiting),
             before=waiting[place - 1] if place else None,

@@ -16,6 +16,7 @@ from ace_server.learning import steps_from_json
 from ace_server.pages.book_pages import (
     BookOverview,
     Refusal,
+    changes_of_run,
     gate_refusals,
     overview_of,
     preparing,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from ace.runners import RunSummary
+    from ace.skillbook import SkillChange
     from ace_server.pages.sessions import Visitor
 
 __all__ = ["BookFacts", "RunPages"]
@@ -123,7 +125,7 @@ class RunPages:
     def run(self, request: Request, visitor: Visitor) -> Response:
         """Show one batch, with the samples that the skillbook has recorded of it."""
         row = self._site.one(_BATCH, request.path_params["run"], visitor)
-        run, refusals = self._recorded(row)
+        run, changes, refusals = self._recorded(row)
         if run is not None and wants_file(request):
             return samples_response(request, run)
         return self._site.page(
@@ -132,6 +134,7 @@ class RunPages:
             "service_run.html",
             row=row,
             run=run,
+            changes=changes,
             refusals=refusals,
             problems=self._problems(row),
             steps=steps_from_json(row.steps),
@@ -149,13 +152,16 @@ class RunPages:
             raise RefusedError(409, f"{error}.") from None
         return RedirectResponse("/runs", 303)
 
-    def _recorded(self, row: Row) -> tuple[RunSummary | None, Sequence[Refusal]]:
+    def _recorded(self, row: Row) -> tuple[RunSummary | None, Mapping[int, Sequence[SkillChange]], Sequence[Refusal]]:
+        """Return what the skillbook has recorded of a batch: its samples, their changes, and what a gate refused."""
         reader = self._site.reader(row.book)
         if reader is None:
-            return None, ()
+            return None, {}, ()
         with reader.reading() as opened:
             run = next((run for run in opened.runs() if run.run_id == row.id), None)
-            return run, () if run is None else gate_refusals(opened, row.id)
+            if run is None:
+                return None, {}, ()
+            return run, changes_of_run(opened, row.id), gate_refusals(opened, row.id)
 
     def _problems(self, row: Row) -> list[tuple[str, str]]:
         """Return the feedback of a batch that has failed, each with the reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,7 +20,7 @@ from ace_server.database import DatabaseUnavailableError
 from ace_server.keys import use_login_token
 from ace_server.limits import OverLimitError
 from ace_server.pages.admin_pages import AdminPages
-from ace_server.pages.book_pages import BookPages, NotFoundError
+from ace_server.pages.book_pages import BookPages, NotFoundError, error_page
 from ace_server.pages.guard import LOOPBACK_NAMES, PageGuard
 from ace_server.pages.release_pages import ReleasePages
 from ace_server.pages.rendering import STATIC, response
@@ -156,14 +156,16 @@ class _Pages:
     # Errors
 
     def _error(self, request: Request, error: Exception) -> Response:
-        status = {RefusedError: getattr(error, "status", 400), HTTPException: getattr(error, "status_code", 500)}.get(
-            type(error), 404 if isinstance(error, NotFoundError) else 503
-        )
-        message = error.detail if isinstance(error, HTTPException) else str(error)
-        return response("error.html", {**_frame(), "message": message}, status=status)
+        if isinstance(error, RefusedError):
+            error = HTTPException(error.status, str(error))
+        is_lost = isinstance(error, NotFoundError | HTTPException)  # else nothing else can be read either
+        visitor = self._site.visitor(request) if is_lost else None
+        frame = _frame()["site"] if visitor is None else {**self._site.frame(request, visitor), "minor": []}
+        return error_page(request, error, frame)
 
 
-def _frame() -> dict[str, object]:
+def _frame() -> dict[str, Any]:
+    """Return the frame of a page for a visitor who has not logged in."""
     return {"site": {"title": "server", "tabs": []}, "book": None}
 
 

@@ -24,7 +24,7 @@ STATUSES: Final = {
 }
 PROOFS: Final = {"": "Any proof", "proven": "Proven", "failing": "Failing", "unproven": "Unproven"}
 SORTS: Final[Mapping[str, str]] = {
-    "": "Order of the book",
+    "": "Book order",
     "-helpful": "Most helpful first",
     "-harmful": "Most harmful first",
     "-neutral": "Most neutral first",

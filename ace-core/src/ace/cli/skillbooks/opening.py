@@ -295,7 +295,12 @@ def tell_if_large(place: SkillbookPlace) -> None:
     Args:
         place: Where the skillbook is, or will be.
     """
-    size = place.file.stat().st_size if place.file is not None and place.file.exists() else 0
+    if place.file is None:
+        return
+    try:
+        size = place.file.stat().st_size
+    except OSError:  # the file is not there yet, or `check_place` says what is wrong with its name
+        return
     if size >= _LARGE:
         note(f"ace: opening {visible(place.name)} ({size / 1e6:.0f} MB)")
 
