@@ -1,4 +1,4 @@
-"""Whatever a client sends: 2,000 generated requests, none of which is answered with a server error."""
+"""Whatever a client sends: of 2,000 generated requests, half of them per database, none gets a server error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.scripted_server import ScriptedServer
 
 DOCUMENT = openapi_document()
 OPERATIONS = sum(len(operations) for operations in DOCUMENT["paths"].values())
-CASES = 2_000
+CASES = 1_000  # on each database
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> 
             assert set(response.json()["error"]) == {"code", "message", "request_id"}
 
     chosen = settings(
-        max_examples=CASES // OPERATIONS,
+        max_examples=-(-CASES // OPERATIONS) + 5,  # hypothesis does not make all of them
         deadline=None,
         database=None,
         derandomize=True,
@@ -85,6 +85,6 @@ def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> 
         seen.add(operation.label)
         chosen(given(operation.as_strategy())(check))()
     assert len(seen) == OPERATIONS
-    assert len(answered) >= CASES * 0.9
-    assert sum(status < 300 for status in answered) > 100
+    assert len(answered) >= CASES
+    assert sum(status < 300 for status in answered) > 50
     assert {200, 202, 400, 404} <= set(answered)
