@@ -99,14 +99,17 @@ def running_api(
     script: Script | None = None,
     with_pages: bool = False,
     proxy_secret: str | None = None,
+    client: Any = None,
     **settings: Any,
 ) -> Iterator[Api]:
-    """Run the app on a migrated database."""
+    """Run the app on a migrated database, by default with a client of a scripted model."""
     found = ServerSettings(data=folder, **settings)
     (folder / "books").mkdir(exist_ok=True)
     with ScriptedServer(script or learning_script()) as model:
-        client = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none", max_retries=0)
-        service = Service(settings=found, database=database, seal=SEAL, client=client, model="openai/scripted")
+        scripted = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none", max_retries=0)
+        service = Service(
+            settings=found, database=database, seal=SEAL, client=client or scripted, model="openai/scripted"
+        )
         opening.add_book(found, database, "default", exist_ok=True)
         with database.writing() as connection:
             _, key = keys.add_key(connection, "admin", ["admin"])

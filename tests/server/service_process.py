@@ -20,12 +20,16 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import dbos  # noqa: F401  # the children import it otherwise, each of them
+import dbos._sys_db_sqlite  # noqa: F401  # the children import it otherwise, each of them, as well as what `main` does
 import sqlalchemy as sa
-import uvicorn  # noqa: F401
+import uvicorn.lifespan.on
+import uvicorn.protocols.http.h11_impl  # noqa: F401
 from sqlalchemy import event
 
+from ace.evaluation import CounterGate  # noqa: F401
+from ace.plugins import list_plugins
 from ace.providers import LiteLLMClient
+from ace.runners import TraceAnalyser  # noqa: F401
 from ace_server import running
 from ace_server.api.app import create_app
 from ace_server.database import Database
@@ -107,7 +111,7 @@ class ServiceProcess:
         """Return whether the service has not ended yet."""
         try:
             state = Path(f"/proc/{self.child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # it may end between opening the file and reading it
             return False
         return state != "Z"
 
@@ -228,6 +232,7 @@ def _child(life: Mapping[str, Any], writing: int) -> int:
 
 def main() -> None:
     """Start a child for each line."""
+    list_plugins()
     for line in sys.stdin:
         reading, writing = os.pipe()
         child = os.fork()

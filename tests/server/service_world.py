@@ -106,6 +106,8 @@ def states(service: Service) -> list[str]:
 
 _MOST_LOOKS = 6_000
 """How often a wait looks without seeing anything change, before it fails."""
+_LOOKS_PER_PROGRESS = 50
+"""How often it looks before it asks what has changed, which takes far more time than most looks."""
 
 
 def wait_until(is_so: Callable[[], bool], progress: Callable[[], object] = lambda: None) -> None:
@@ -119,8 +121,10 @@ def wait_until(is_so: Callable[[], bool], progress: Callable[[], object] = lambd
     while not is_so():
         assert looks < _MOST_LOOKS, f"what is waited for does not happen; the last that was seen: {seen}"
         time.sleep(0.02)
-        before, seen = seen, progress()
-        looks = looks + 1 if seen == before else 0
+        looks += 1
+        if looks % _LOOKS_PER_PROGRESS == 0:
+            before, seen = seen, progress()
+            looks = looks if seen == before else 0
 
 
 def learning_states(service: Service) -> tuple[list[str], list[tuple[str, int]]]:

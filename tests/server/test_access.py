@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from ace_server import audit, keys, tables
 from ace_server.database import Database, new_id, now
@@ -127,6 +128,31 @@ def test_a_key_ends_when_it_is_revoked_or_expires(api: Api) -> None:
     app: Any = api.client.app
     app.state.server.keys.forget()
     assert api.get("/books", key=key).status_code == 401
+
+
+def test_a_key_that_is_revoked_while_the_keys_are_read_ends(sqlite: Database) -> None:
+    with sqlite.writing() as connection:
+        identifier, secret = keys.add_key(connection, "test", ["read"])
+    ring = keys.KeyRing(sqlite)
+    forgetting = threading.Thread(target=ring.forget)
+
+    def revoke(*arguments: object) -> None:
+        with sqlite.writing() as connection:
+            assert keys.revoke_key(connection, identifier)
+        forgetting.start()
+        forgetting.join(0.5)  # it may have to wait until the keys are read
+
+    event.listen(sqlite.engine, "commit", revoke, once=True)  # after they were read
+    assert ring.find(secret) is not None
+    forgetting.join()
+    assert ring.recent(secret) is None
+    assert ring.find(secret) is None
+
+
+@pytest.mark.parametrize("expires_at", [float("nan"), float("inf"), 1e18, -1.0])
+def test_a_key_expires_at_a_date_or_never(sqlite: Database, expires_at: float) -> None:
+    with sqlite.writing() as connection, pytest.raises(ValueError, match="expire before the year 3000"):
+        keys.add_key(connection, "test", ["read"], expires_at=expires_at)
 
 
 def test_a_rate_is_not_exceeded(api: Api) -> None:

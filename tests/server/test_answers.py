@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
+from starlette.testclient import TestClient
 
 from ace_server import releases, tables
 from ace_server.database import Database
@@ -114,6 +116,31 @@ def test_a_body_that_is_too_large_is_rejected_while_it_is_read(api: Api) -> None
     response = api.client.post("/v1/answers", content=chunks(), headers={"Authorization": f"Bearer {api.key}"})
     assert response.status_code == 413
     assert response.json()["error"]["code"] == "too_large"
+
+
+class FailingClient:
+    """A client with a defect, whose error quotes the prompt."""
+
+    def complete(self, prompt: Any, **options: Any) -> NoReturn:
+        raise RuntimeError(str(prompt))
+
+    def complete_structured(self, prompt: Any, response_model: type[Any], **options: Any) -> NoReturn:
+        raise RuntimeError(str(prompt))
+
+
+def test_an_unexpected_error_does_not_reach_the_server_which_would_log_its_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Database(tmp_path / "server.db")) as database:
+        database.migrate()
+        with running_api(database, tmp_path, client=FailingClient()) as api:
+            client = TestClient(api.client.app)  # raises what reaches the server
+            headers = {"Authorization": f"Bearer {api.key}"}
+            response = client.post("/v1/answers", json={"question": "What about sleet?"}, headers=headers)
+    assert response.status_code == 500
+    assert response.json()["error"]["request_id"] == response.headers["x-request-id"]
+    assert f"{response.headers['x-request-id']} unexpected RuntimeError at" in caplog.text
+    assert "sleet" not in response.text + caplog.text
 
 
 def replying(reply: Reply) -> Script:

@@ -1,4 +1,4 @@
-"""Whatever a client sends: 2,000 generated requests, none of which is answered with a server error."""
+"""Whatever a client sends: of 2,000 generated requests, half of them per database, none gets a server error."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests  # type: ignore[import-untyped]  # its types are a package of their own; schemathesis calls it
 import schemathesis
 import uvicorn
 from hypothesis import HealthCheck, Phase, given, settings
@@ -27,18 +28,16 @@ from tests.support.scripted_server import ScriptedServer
 
 DOCUMENT = openapi_document()
 OPERATIONS = sum(len(operations) for operations in DOCUMENT["paths"].values())
-CASES = 2_000
+CASES = 1_000  # on each database
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
+def server(database: Database, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The address of a service, and a key with all scopes."""
     from ace import LiteLLMClient
 
     folder = tmp_path
     (folder / "books").mkdir()
-    database = Database(folder / "server.db")
-    database.migrate()
     found = ServerSettings(data=folder, feedback_wait=0.0)
     opening.add_book(found, database, "default")
     with database.writing() as connection:
@@ -54,7 +53,6 @@ def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
         finally:
             http.should_exit = True
             thread.join()
-    database.close()
 
 
 @pytest.mark.thorough
@@ -62,18 +60,19 @@ def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> 
     address, key = server
     answered: list[int] = []
     seen = set()
+    session = requests.Session()  # connecting for each request would take a third of the time
 
     def check(case: Case[Any]) -> None:
         headers = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
         case.headers = {**headers, "Authorization": f"Bearer {key}"}
-        response = case.call(base_url=address)
+        response = case.call(base_url=address, session=session)
         answered.append(response.status_code)
         assert response.status_code < 500, response.text
         if response.status_code >= 400:
             assert set(response.json()["error"]) == {"code", "message", "request_id"}
 
     chosen = settings(
-        max_examples=CASES // OPERATIONS,
+        max_examples=-(-CASES // OPERATIONS) + 5,  # hypothesis does not make all of them
         deadline=None,
         database=None,
         derandomize=True,
@@ -86,6 +85,6 @@ def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> 
         seen.add(operation.label)
         chosen(given(operation.as_strategy())(check))()
     assert len(seen) == OPERATIONS
-    assert len(answered) >= CASES * 0.9
-    assert sum(status < 300 for status in answered) > 100
+    assert len(answered) >= CASES
+    assert sum(status < 300 for status in answered) > 50
     assert {200, 202, 400, 404} <= set(answered)

@@ -101,6 +101,13 @@ def test_an_existing_book_is_served_in_place(tmp_path: Path, model: ScriptedServ
         assert server.stop() == 0
 
 
+def test_a_misspelt_skillbook_is_not_created(here: Run, tmp_path: Path) -> None:
+    done = here("server", "run", "--skillbook", "skils.db", "--model", "openai/scripted")
+    assert done.code == 2
+    assert "no such skillbook: 'skils.db'" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_host_that_others_reach_needs_encryption(here: Run, tmp_path: Path) -> None:
     done = here("server", "run", "--host", "0.0.0.0")
     assert done.code == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,19 @@ from ace_server.tables import audit, feedback, review, seal_key
 
 
 def add(database: Database, seal: Seal, text: str) -> str:
-    found = new_id("fb")
-    row = {"id": found, "at": now(), "book": "default", "kind": "feedback", "key": "key_1", "state": "new"}
-    with database.writing() as connection:
-        connection.execute(sa.insert(feedback).values(**row, comment=seal.seal(text), correction=seal.seal(f"{text}!")))
+    [found] = add_all(database, seal, [text])
     return found
+
+
+def add_all(database: Database, seal: Seal, added: Sequence[str]) -> list[str]:
+    """Add rows in one transaction, and return their ids."""
+    about = {"at": now(), "book": "default", "kind": "feedback", "key": "key_1", "state": "new"}
+    rows = [
+        {"id": new_id("fb"), **about, "comment": seal.seal(text), "correction": seal.seal(f"{text}!")} for text in added
+    ]
+    with database.writing() as connection:
+        connection.execute(sa.insert(feedback), rows)
+    return [str(row["id"]) for row in rows]
 
 
 def texts(database: Database, seal: Seal) -> Mapping[str, tuple[str, str]]:
@@ -82,7 +90,7 @@ def test_without_a_folder_a_key_must_be_given(database: Database) -> None:
 def test_all_rows_get_the_new_key_and_replaced_keys_leave_the_file(database: Database, tmp_path: Path) -> None:
     seal = open_seal(database, tmp_path, environ={})
     old = seal.first_key_id
-    added = {add(database, seal, f"text {number}"): number for number in range(450)}
+    added = dict(zip(add_all(database, seal, [f"text {number}" for number in range(450)]), range(450), strict=True))
     with database.writing() as connection:
         connection.execute(
             sa.insert(review).values(id="rev_1", at=0, book="b", kind="release", state="open", note=seal.seal("note"))
@@ -139,8 +147,7 @@ def test_a_row_that_cannot_be_opened_is_counted_and_does_not_stop_the_others(
 def test_nothing_is_lost_while_the_service_writes_reads_and_deletes(database: Database, tmp_path: Path) -> None:
     command = open_seal(database, tmp_path, environ={})
     services = [open_seal(database, tmp_path, environ={}) for _ in range(2)]
-    for number in range(300):
-        add(database, command, f"before {number}")
+    add_all(database, command, [f"before {number}" for number in range(300)])
     expected: dict[str, tuple[str, str]] = dict(texts(database, command))
     is_done = threading.Event()
     failures: list[BaseException] = []

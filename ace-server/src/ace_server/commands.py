@@ -100,12 +100,15 @@ def run(
     """
     settings = where.settings(host=host, port=port, behind_proxy=behind_proxy)
     from ace_server import running
+    from ace_server.opening import check_skillbook
     from ace_server.proxy import proxy_secret
 
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("--tls-cert and --tls-key must be given together")
     running.check_address(settings.host, is_protected=tls_cert is not None or settings.behind_proxy)
     secret_of_proxy = proxy_secret(settings)
+    if skillbook is not None:
+        check_skillbook(skillbook)
     with _service(settings, model_options, context, assume_yes=yes, create=True) as service:
         from ace_server.api.app import create_app
         from ace_server.opening import add_book, first_admin_key, publish_first

@@ -1,11 +1,12 @@
 """Writes many small changes in few transactions, since each transaction costs an fsync.
 
-Changes are written by one thread, in the order in which they were given. Those that come while a transaction is being
-written are in the next one together.
+Changes are written by one thread. Those that come while a transaction is being written are in the next one together.
 
 - `write` returns when the change is durable, and raises if it is not.
-- `write_later` returns at once. If the database cannot be reached, the change is kept in memory and tried again, up to
-  a number of them; a process that is killed loses those that were not written yet.
+- `write_later` and `insert_later` return at once. The change is written together with those of the next 50 ms, or
+  earlier, with the next one of `write`: what was given before it is never less durable. If the database cannot be
+  reached, the change is kept in memory and tried again, up to a number of them; a process that is killed loses those
+  that were not written yet.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import sqlalchemy as sa
@@ -28,14 +30,28 @@ _logger = logging.getLogger(__name__)
 
 _MOST_IN_ONE: Final = 500
 _MOST_LATER: Final = 10_000
+_SECONDS_TOGETHER: Final = 0.05
+"""For how long changes that are not waited for are collected: a transaction takes more CPU time than its rows."""
 _SECONDS_BETWEEN_TRIES: Final = 1.0
 
 Result = TypeVar("Result")
 Change = Callable[[sa.Connection], Any]
+Values = Callable[[], Mapping[str, object]]
 
 
 class WriterClosedError(Exception):
     """The service is stopping and writes no further changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The change that inserts a row. Those of a transaction are made with one statement for each table."""
+
+    table: sa.Table
+    values: Values
+
+    def __call__(self, connection: sa.Connection) -> None:
+        connection.execute(sa.insert(self.table), [self.values()])
 
 
 class _Waiting(NamedTuple):
@@ -57,6 +73,8 @@ class GroupWriter:
         self._database = database
         self._condition = threading.Condition()
         self._waiting: deque[_Waiting] = deque()
+        self._urgent = 0
+        """How many of them are waited for."""
         self._later = 0
         self._is_closed = False
         self.lost = 0
@@ -91,6 +109,18 @@ class GroupWriter:
         """
         self._add(_Waiting(change, None, last))
 
+    def insert_later(self, table: sa.Table, values: Values) -> None:
+        """Insert a row soon, before the other changes of its transaction.
+
+        Args:
+            table: The table.
+            values: Returns the values of the columns, always of the same ones. It may be called twice.
+
+        Raises:
+            WriterClosedError: The service is stopping.
+        """
+        self._add(_Waiting(_Row(table, values), None, False))
+
     def close(self) -> None:
         """Write what is waiting, and stop."""
         with self._condition:
@@ -107,8 +137,11 @@ class GroupWriter:
                     self.lost += 1
                     return
                 self._later += 1
+            else:
+                self._urgent += 1
             self._waiting.append(waiting)
-            self._condition.notify()
+            if waiting.outcome is not None or len(self._waiting) == 1:
+                self._condition.notify()
 
     def _work(self) -> None:
         while group := self._next_group():
@@ -119,16 +152,19 @@ class GroupWriter:
 
     def _next_group(self) -> list[_Waiting]:
         with self._condition:
-            while not self._waiting and not self._is_closed:
-                self._condition.wait()
+            self._condition.wait_for(lambda: self._waiting or self._is_closed)
+            self._condition.wait_for(lambda: self._urgent or self._is_closed, timeout=_SECONDS_TOGETHER)
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_ONE))]
-            self._later -= sum(each.outcome is None for each in group)
+            later = sum(each.outcome is None for each in group)
+            self._later -= later
+            self._urgent -= len(group) - later
             return sorted(group, key=lambda each: each.is_last)
 
     def _write(self, group: list[_Waiting]) -> None:
         try:
             with self._database.writing() as connection:
-                results = [each.change(connection) for each in group]
+                _insert(connection, (each.change for each in group if isinstance(each.change, _Row)))
+                results = [None if isinstance(each.change, _Row) else each.change(connection) for each in group]
         except DatabaseUnavailableError:
             raise
         except Exception:  # one of them cannot be made; the others have to be
@@ -170,3 +206,11 @@ class GroupWriter:
             self._later += len(kept)
             if not any(each.outcome is not None for each in self._waiting):
                 self._condition.wait(_SECONDS_BETWEEN_TRIES)
+
+
+def _insert(connection: sa.Connection, rows: Iterable[_Row]) -> None:
+    by_table: dict[sa.Table, list[Mapping[str, object]]] = {}
+    for row in rows:
+        by_table.setdefault(row.table, []).append(row.values())
+    for table, values in by_table.items():
+        connection.execute(sa.insert(table), values)

@@ -1,4 +1,7 @@
-"""Stores requests and feedback. The functions return changes for `GroupWriter`, which seal the texts when they run."""
+"""Stores requests and feedback.
+
+The functions return rows and changes for `GroupWriter`, which seal the texts when they are called.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,8 @@ def request_row(
     metadata: Mapping[str, object] | None,
     experiment: RunningExperiment | None,
     arm: int | None,
-) -> Callable[[sa.Connection], None]:
-    """Return the change that stores a request and its answer.
+) -> Callable[[], dict[str, object]]:
+    """Return what makes the row of a request and its answer, with the texts sealed.
 
     Args:
         seal: Seals the texts.
@@ -88,34 +91,32 @@ def request_row(
     at = now()
     uncertain = _why_uncertain(release, given)
 
-    def change(connection: sa.Connection) -> None:
-        connection.execute(
-            sa.insert(tables.request).values(
-                id=request,
-                at=at,
-                book=release.book,
-                release=release.id,
-                key=key,
-                subject=subject,
-                question=seal.seal(question),
-                context=None if context is None else seal.seal(context),
-                answer=seal.seal(given.answer),
-                reasoning=seal.seal(given.reasoning),
-                metadata=None if metadata is None else seal.seal(json.dumps(metadata)),
-                skill_ids=" ".join(given.skill_ids),
-                model=model,
-                model_calls=given.usage.calls,
-                prompt_tokens=given.usage.input_tokens,
-                completion_tokens=given.usage.output_tokens,
-                cost=None if given.usage.unpriced_calls else given.usage.cost,
-                seconds=given.seconds,
-                experiment=None if experiment is None else experiment.id,
-                arm=arm,
-                uncertain=uncertain,
-            )
-        )
+    def values() -> dict[str, object]:
+        return {
+            "id": request,
+            "at": at,
+            "book": release.book,
+            "release": release.id,
+            "key": key,
+            "subject": subject,
+            "question": seal.seal(question),
+            "context": None if context is None else seal.seal(context),
+            "answer": seal.seal(given.answer),
+            "reasoning": seal.seal(given.reasoning),
+            "metadata": None if metadata is None else seal.seal(json.dumps(metadata)),
+            "skill_ids": " ".join(given.skill_ids),
+            "model": model,
+            "model_calls": given.usage.calls,
+            "prompt_tokens": given.usage.input_tokens,
+            "completion_tokens": given.usage.output_tokens,
+            "cost": None if given.usage.unpriced_calls else given.usage.cost,
+            "seconds": given.seconds,
+            "experiment": None if experiment is None else experiment.id,
+            "arm": arm,
+            "uncertain": uncertain,
+        }
 
-    return change
+    return values
 
 
 def _why_uncertain(release: LoadedRelease, given: GivenAnswer) -> str | None:

@@ -39,6 +39,7 @@ _KEY: Final = re.compile(r"ace_[\w-]{43}")
 _SECONDS_KNOWN: Final = 2.0
 """How long a key that was revoked by another process is accepted."""
 _TOKEN_SECONDS: Final = 24 * 3600.0
+_YEAR_3000: Final = 32_503_680_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ def add_key(
         Its id, and the secret, which cannot be shown again.
 
     Raises:
-        ValueError: A scope or the rate is not known, or the budget is negative.
+        ValueError: A scope or the rate is not known, the budget is negative, or the key would expire after 2999.
     """
     wanted = list(dict.fromkeys(scopes))
     if unknown := [scope for scope in wanted if scope not in SCOPES]:
@@ -141,6 +142,8 @@ def add_key(
         _rate(rate)
     if budget is not None and not 0 <= budget < float("inf"):
         raise ValueError(f"the budget must be at least 0 USD, got {budget:g}")
+    if expires_at is not None and not 0 <= expires_at < _YEAR_3000:  # NaN would be stored as NULL: it never expires
+        raise ValueError("a key must expire before the year 3000, or never")
     secret = f"ace_{secrets.token_urlsafe(32)}"
     identifier = new_id("key")
     connection.execute(
@@ -305,8 +308,9 @@ class KeyRing:
         return found if found is not None and found.is_valid else None
 
     def forget(self) -> None:
-        """Read the keys again at their next use."""
-        self._read_at = float("-inf")
+        """Read the keys again at their next use. It waits for a thread that reads them, which may have the old ones."""
+        with self._lock:
+            self._read_at = float("-inf")
 
     def _known(self) -> dict[str, Key]:
         with self._lock:

@@ -25,6 +25,7 @@ __all__ = [
     "ADMIN_KEY",
     "add_book",
     "book_opener",
+    "check_skillbook",
     "create_data_folder",
     "first_admin_key",
     "opened_database",
@@ -186,9 +187,21 @@ def add_book(
     return row is None
 
 
+def check_skillbook(location: str) -> None:
+    """Check that a skillbook exists, if it is a file: opening one that does not exist would create it.
+
+    Args:
+        location: Its location, as the user gave it.
+
+    Raises:
+        UsageError: There is no such file.
+    """
+    if not has_scheme(location) and not Path(location).is_file():
+        raise UsageError(f"no such skillbook: {location!r}")
+
+
 def _import(source: str, target: str) -> None:
-    if not has_scheme(source) and not Path(source).is_file():
-        raise UsageError(f"no such skillbook: {source!r}")
+    check_skillbook(source)
     with Skillbook.open(source) as old, Skillbook.open(target) as new:
         new.import_skills(old)
 

@@ -116,6 +116,7 @@ def _listening(port: int | None) -> socket.socket:
     for wanted in (_PORT, 0) if port is None else (port,):
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as in `ace_server.running`
         try:
             listening.bind((_HOST, wanted))
             listening.listen(64)

@@ -22,10 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ace_server import tables
 from ace_server.api import deciding, lists
 from ace_server.api.access import Access, needs
-from ace_server.api.errors import add_error_handlers, error_responses
+from ace_server.api.errors import add_error_handlers, error_response, error_responses
 from ace_server.api.serving import serving_routes
 from ace_server.api.state import RecentRequests, ServerState, state_of
 from ace_server.database import DatabaseUnavailableError, new_id
+from ace_server.error_places import described
 from ace_server.group_commit import GroupWriter
 from ace_server.inference import Inference
 from ace_server.keys import KeyRing
@@ -107,9 +108,11 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secre
     app.state.server = state
     app.add_api_route("/v1/{path:path}", _no_route, methods=_METHODS, include_in_schema=False)
     app.router.routes.extend(pages)
-    app.add_middleware(_Recorded, state=state)
+    # Around everything, so that they also see what FastAPI itself rejects. `add_middleware` would put them inside.
+    stack: ASGIApp = _Recorded(app.build_middleware_stack(), state)
     if settings.behind_proxy:
-        app.add_middleware(BehindProxy, secret=proxy_secret, user_header=settings.proxy_user_header)
+        stack = BehindProxy(stack, secret=proxy_secret, user_header=settings.proxy_user_header)
+    app.middleware_stack = stack
     return app
 
 
@@ -219,7 +222,7 @@ def _stop(state: ServerState) -> None:
 
 @final
 class _Recorded:
-    """Gives each request an id, counts it, and writes a line into the log."""
+    """Gives each request an id, counts it, and writes a line into the log. No error of the app gets past it."""
 
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app = app
@@ -231,19 +234,53 @@ class _Recorded:
             return
         request_id = new_id("http")
         scope.setdefault("state", {})["request_id"] = request_id
-        began, status = time.perf_counter(), 500
+        began, status, is_replaced = time.perf_counter(), 500, False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_replaced
+            if is_replaced:
+                return
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                if status == 413 and _is_plain_text(message) and scope["path"].startswith("/v1/"):
+                    # FastAPI has not read the body, because of its length, and has no handler for that.
+                    is_replaced = True
+                    await error_response(
+                        request_id, 413, "The body is too large.", headers={"X-Request-Id": request_id}
+                    )(scope, receive, send)
+                    return
             await send(message)
 
+        app = _rejected_as_ambiguous if _has_two_lengths(scope) else self._app
         try:
-            await self._app(scope, receive, send_with_id)
+            await app(scope, receive, send_with_id)
+        except Exception as error:
+            # The response was sent. The text of an unexpected error may quote the request, so only its class and place
+            # are logged; the server would log its traceback.
+            _logger.error("%s unexpected %s", request_id, described(error))
         finally:
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - began
             self._state.metrics.request(route, status, seconds)
             _logger.info("%s %s %s %d %.0f ms", request_id, scope["method"], route, status, seconds * 1000)
+
+
+def _is_plain_text(message: Message) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/plain") for name, value in message["headers"])
+
+
+def _has_two_lengths(scope: Scope) -> bool:
+    """Return whether the length of the body is given in two ways.
+
+    A proxy in front may have taken the other one, and what one of them takes for the body is the next request for the
+    other (request smuggling).
+    """
+    names = [name for name, _ in scope["headers"]]
+    return b"transfer-encoding" in names and b"content-length" in names
+
+
+async def _rejected_as_ambiguous(scope: Scope, receive: Receive, send: Send) -> None:
+    message = "Content-Length and Transfer-Encoding must not both be given."
+    response = error_response(scope["state"]["request_id"], 400, message, headers={"Connection": "close"})
+    await response(scope, receive, send)

@@ -16,11 +16,10 @@ from ace.protocols import LLMCallError, LLMError
 from ace.skillbook import SkillbookError
 from ace_server.anonymise import AnonymiserError
 from ace_server.database import DatabaseUnavailableError
-from ace_server.error_places import described
 from ace_server.group_commit import WriterClosedError
 from ace_server.inference import BusyError
 
-__all__ = ["ApiError", "ErrorBody", "ErrorResponse", "add_error_handlers", "error_responses"]
+__all__ = ["ApiError", "ErrorBody", "ErrorResponse", "add_error_handlers", "error_response", "error_responses"]
 
 _logger = logging.getLogger(__name__)
 
@@ -149,8 +148,6 @@ async def _not_anonymised(request: Request, error: AnonymiserError) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    # The text of an unexpected error may quote the request, so only its class and place are logged.
-    _logger.error("request %s: unexpected %s", request.state.request_id, described(error))
     return _response(request, 500, "Something unexpected went wrong; it is in the log under this request.")
 
 
@@ -198,8 +195,8 @@ def _without_value(problem: Mapping[str, Any]) -> str:
     return text.removeprefix("Value error, ")
 
 
-def _response(
-    request: Request,
+def error_response(
+    request_id: str,
     status: int,
     message: str,
     *,
@@ -207,8 +204,18 @@ def _response(
     retry_after: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    """Return the response for an error.
+
+    Args:
+        request_id: The id of the request.
+        status: The HTTP status.
+        message: What went wrong, for people.
+        code: A word for programs; by default that of the status.
+        retry_after: After how many seconds the request may be repeated.
+        headers: Further headers.
+    """
     body = ErrorResponse(
-        error=ErrorBody(code=code or _CODES.get(status, "error"), message=message, request_id=request.state.request_id)
+        error=ErrorBody(code=code or _CODES.get(status, "error"), message=message, request_id=request_id)
     )
     sent = dict(headers or {})
     if retry_after is not None:
@@ -216,3 +223,7 @@ def _response(
     if status == 401:
         sent["WWW-Authenticate"] = "Bearer"
     return JSONResponse(body.model_dump(), status, sent)
+
+
+def _response(request: Request, status: int, message: str, **options: Any) -> Response:
+    return error_response(request.state.request_id, status, message, **options)

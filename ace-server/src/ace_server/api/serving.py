@@ -71,7 +71,8 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
         subject = None if body.subject is None else state.subjects.pseudonym(body.subject)
         state.recent.add(request, KnownRequest(release.book, subject))
-        state.writer.write_later(
+        state.writer.insert_later(
+            tables.request,
             request_row(
                 state.service.seal,
                 release,
@@ -85,7 +86,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
                 metadata=body.metadata,
                 experiment=experiment,
                 arm=arm,
-            )
+            ),
         )
         return AnswerGiven(
             request_id=request,

@@ -16,6 +16,9 @@ __all__ = ["LOOPBACK_NAMES", "SECURITY_HEADERS", "PageGuard"]
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """The host names under which a browser on this machine reaches a loopback address."""
 
+_LONGEST_PATH: Final = 2_000
+"""The maximum length of a path, in characters. Python does not convert numbers of more than 4,300 digits."""
+
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
@@ -33,7 +36,8 @@ SECURITY_HEADERS: Final = {
 class PageGuard:
     """Answers only requests for known host names, and sets `SECURITY_HEADERS` on every response.
 
-    A web page could otherwise make its own host name point to 127.0.0.1 (DNS rebinding), and read the book.
+    A web page could otherwise make its own host name point to 127.0.0.1 (DNS rebinding), and read the book. Addresses
+    with U+0000, which Postgres cannot compare with a text, and those with a very long path are rejected.
 
     Args:
         app: The application.
@@ -62,6 +66,8 @@ class PageGuard:
         if _host_of(Headers(scope=scope)) not in self._hosts:
             names = ", ".join(sorted(self._hosts))
             app = PlainTextResponse(f"This server does not answer for this host name, only for {names}.\n", 400)
+        elif len(scope["path"]) > _LONGEST_PATH or "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            app = PlainTextResponse("This address is too long, or contains the character U+0000.\n", 400)
         await app(scope, receive, send_with_headers)
 
 

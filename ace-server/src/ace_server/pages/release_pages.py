@@ -172,10 +172,10 @@ class ReleasePages:
         book = found[0].book
         if wanted[0] == wanted[1] or found[1].book != book:
             raise RefusedError(400, "An experiment needs two different releases of one book.")
-        share = form.get("share", "50")
-        if not (share.isascii() and share.isdigit() and 1 <= int(share) <= 99):
+        share = _small_number(form.get("share", "50"))
+        if share is None or not 1 <= share <= 99:
             raise RefusedError(400, "The share must be a whole number of per cent from 1 to 99.")
-        arms = (Arm(wanted[0], 100 - int(share)), Arm(wanted[1], int(share)))
+        arms = (Arm(wanted[0], 100 - share), Arm(wanted[1], share))
         identifier = new_id("exp")
         values = {
             "id": identifier,
@@ -202,8 +202,8 @@ class ReleasePages:
         """Stop an experiment, and publish the release of the arm that won, if one is chosen."""
         row = self._site.one(_EXPERIMENT, request.path_params["experiment"], visitor)
         arms = arms_from_json(row.arms)
-        chosen = form.get("winner", "")
-        winner = int(chosen) if chosen.isascii() and chosen.isdigit() and int(chosen) < len(arms) else None
+        chosen = _small_number(form.get("winner", ""))
+        winner = None if chosen is None or chosen >= len(arms) else chosen
 
         def make(connection: sa.Connection) -> bool:
             return experiments.stop(connection, row.id, winner, arms, by=visitor.id)
@@ -217,6 +217,11 @@ class ReleasePages:
         return self._site.rows(
             sa.select(_RELEASE).where(_RELEASE.c.book == book).order_by(_RELEASE.c.id.desc()).limit(_MOST)
         )
+
+
+def _small_number(text: str) -> int | None:
+    """Return a number of up to three digits, or None: what a form sends may be anything, and of any length."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None
 
 
 _RELEASE_COLUMNS: Final = (

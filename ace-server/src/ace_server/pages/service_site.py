@@ -327,4 +327,7 @@ class ServiceSite:
 
 
 def _texts(form: FormData) -> dict[str, str]:
-    return {name: value for name, value in form.items() if isinstance(value, str)}
+    texts = {name: value for name, value in form.items() if isinstance(value, str)}
+    if any("\0" in value for value in texts.values()):
+        raise RefusedError(400, "A field contains the character U+0000, which cannot be stored.")
+    return texts
