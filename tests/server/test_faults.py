@@ -286,12 +286,16 @@ with PostgresServer() as postgres:
             return api.post("/feedback", body).status_code
 
         fill()
-        os.truncate(folder / "filler", (folder / "filler").stat().st_size - 150_000)
-        when_full = [give(number) for number in range(20)]
+        when_full = []
+        while 202 not in when_full:  # how much space a row needs depends on what Postgres does beside it
+            os.truncate(folder / "filler", (folder / "filler").stat().st_size - 50_000)
+            when_full.append(give(len(when_full)))
+        while when_full[-1] != 503:
+            when_full.append(give(len(when_full)))
         kept_when_full = len(api.rows(tables.feedback))
         answer = api.ask("What about rain?")["answer"]
         (folder / "filler").unlink()
-        again = [give(number) for number in range(20)]
+        again = [give(number) for number in range(len(when_full))]
         found = {"when_full": when_full, "kept_when_full": kept_when_full, "answer": answer, "again": again}
         print(json.dumps({**found, "kept": len(api.rows(tables.feedback))}))
     database.close()
@@ -304,8 +308,8 @@ def test_a_full_disk_of_postgres_refuses_feedback_and_loses_none() -> None:
     with tempfile.TemporaryDirectory() as parent:  # the server, which runs as another user, cannot enter tmp_path
         Path(parent).chmod(0o755)
         found = on_small_disk(Path(parent, "space"), FULL_POSTGRES, megabytes=16, for_several_users=True)
-    assert set(found["when_full"]) == {202, 503}
+    assert set(found["when_full"]) <= {202, 503}
     assert found["kept_when_full"] == found["when_full"].count(202)
     assert found["answer"] == "unknown"
-    assert found["again"] == [202] * 20
-    assert found["kept"] == 20
+    assert found["again"] == [202] * len(found["when_full"])
+    assert found["kept"] == len(found["when_full"])

@@ -96,11 +96,11 @@ def test_very_many_errors_are_limited() -> None:
 def test_a_test_whose_fixture_is_missing_has_its_line_and_reason() -> None:
     output = """\
 _________________________ ERROR at setup of test_error _________________________
-file /work/project/tests/test_more.py, line 6
+file /srv/project/tests/test_more.py, line 6
   def test_error(missing): pass
 E       fixture 'missing' not found
 >       available fixtures: cache, capsys
-/work/project/tests/test_more.py:6
+/srv/project/tests/test_more.py:6
 =========================== short test summary info ============================
 ERROR tests/test_more.py::test_error
 """
