@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ace_server.audit import check
 from ace_server.database import Database, new_id, now
+from ace_server.intake import GivenFeedback, store_feedback, store_trace
 from ace_server.rotation import open_seal, rotate
 from ace_server.seal import KEYS_FILE, Seal, SealError, key_id, new_key
 from ace_server.tables import audit, feedback, review, seal_key
@@ -25,10 +26,12 @@ def add(database: Database, seal: Seal, text: str) -> str:
 def add_all(database: Database, seal: Seal, added: Sequence[str]) -> list[str]:
     """Add rows in one transaction, and return their ids."""
     about = {"at": now(), "book": "default", "kind": "feedback", "key": "key_1", "state": "new"}
-    rows = [
-        {"id": new_id("fb"), **about, "comment": seal.seal(text), "correction": seal.seal(f"{text}!")} for text in added
-    ]
     with database.writing() as connection:
+        # Sealed inside the transaction, as by the service: a rotation cannot come in between.
+        rows = [
+            {"id": new_id("fb"), **about, "comment": seal.seal(text), "correction": seal.seal(f"{text}!")}
+            for text in added
+        ]
         connection.execute(sa.insert(feedback), rows)
     return [str(row["id"]) for row in rows]
 
@@ -142,6 +145,22 @@ def test_a_row_that_cannot_be_opened_is_counted_and_does_not_stop_the_others(
     assert bytes(rows[broken].comment) == damaged
     assert seal.open(rows[broken].correction) == "one!"
     assert seal.open(rows[fine].comment) == "two"
+
+
+def test_what_waits_to_be_stored_during_two_rotations_can_be_read(database: Database, tmp_path: Path) -> None:
+    seal = open_seal(database, tmp_path, environ={})
+    given = GivenFeedback(request="req_1", book="default", subject=None, key="key_1", comment="It is wrong.")
+    waiting = [
+        store_feedback(seal, given),
+        store_trace(seal, "default", '{"question": "2+2?"}', key="key_1", subject=None, idempotency_key=None),
+    ]
+    rotate(database, seal)
+    rotate(database, seal)  # removes the first key
+    with database.writing() as connection:
+        for change in waiting:
+            change(connection)
+        rows = connection.execute(sa.select(feedback).order_by(feedback.c.kind)).all()
+    assert [seal.open(row.comment or row.trace) for row in rows] == ["It is wrong.", '{"question": "2+2?"}']
 
 
 def test_nothing_is_lost_while_the_service_writes_reads_and_deletes(database: Database, tmp_path: Path) -> None:

@@ -181,7 +181,6 @@ def store_trace(
     """
     identifier = new_id("fbk")
     at = now()
-    sealed = seal.seal(trace)
 
     def change(connection: sa.Connection) -> str:
         values = {
@@ -191,7 +190,7 @@ def store_trace(
             "kind": "trace",
             "key": key,
             "subject": subject,
-            "trace": sealed,
+            "trace": seal.seal(trace),  # in the transaction: the key is replaced before or after it
             "idempotency_key": idempotency_key,
             "state": "new",
         }

@@ -54,9 +54,9 @@ class Subjects:
         with self._database.reading() as connection:
             found = connection.scalar(value)
         if found is None:
-            new = self._seal.seal(secrets.token_hex(32))
             insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
             with self._database.writing() as connection:
+                new = self._seal.seal(secrets.token_hex(32))
                 connection.execute(insert(secret).values(name=_NAME, value=new).on_conflict_do_nothing())
                 found = connection.execute(value).scalar_one()  # another process may have been first
         self._key = self._seal.open(bytes(found)).encode()
