@@ -77,6 +77,7 @@ def test_what_a_session_taught_is_in_the_request_of_the_next_one(
     assert session(claude, project) == "The check failed, and I do not know why."
 
 
+@pytest.mark.thorough
 def test_a_session_that_is_stopped_is_learned_from_too(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
@@ -113,6 +114,7 @@ def test_sessions_of_our_own_runs_are_left_alone(
     assert not (home / ".claude" / "ace" / "queue").exists()
 
 
+@pytest.mark.thorough
 def test_an_installation_for_one_project_leaves_the_others_alone(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +132,7 @@ def test_an_installation_for_one_project_leaves_the_others_alone(
     assert learned["project"].endswith("project-below")
 
 
+@pytest.mark.thorough
 def test_the_skills_can_be_kept(claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace) -> None:
     check_world.lay_out(project)
     serving(check_world.play)
@@ -173,6 +176,7 @@ def test_all_stored_sessions_of_a_project_are_learned_from_once(
     assert server.requests == []
 
 
+@pytest.mark.thorough
 def test_a_model_that_fails_keeps_the_session_in_the_queue(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:

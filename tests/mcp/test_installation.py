@@ -337,6 +337,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield folder
 
 
+@pytest.mark.thorough
 @given(
     st.sampled_from(sorted(CLIENTS)).flatmap(
         lambda name: st.tuples(st.just(name), COMMENTED_TEXTS if CLIENTS[name].has_comments else JSON_TEXTS)

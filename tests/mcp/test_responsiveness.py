@@ -30,6 +30,7 @@ async def pings(client: Client, count: int) -> list[float]:
     return took
 
 
+@pytest.mark.thorough
 def test_slow_models_do_not_delay_a_ping(tmp_path: Path) -> None:
     """20 sessions wait for a slow model; pings in the meantime are compared with those of an idle server.
 
@@ -63,6 +64,7 @@ def test_slow_models_do_not_delay_a_ping(tmp_path: Path) -> None:
         anyio.run(converse)
 
 
+@pytest.mark.thorough
 def test_a_hundred_sessions_are_open_at_once(world: World) -> None:
     world.taught(*(f"word{number}" for number in range(100)))
 

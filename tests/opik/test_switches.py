@@ -82,6 +82,7 @@ def test_switched_off_also_if_it_is_enabled_by_argument(value: str) -> None:
         assert receiver.requests == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
@@ -110,6 +111,7 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}/api"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["unreachable", "error", "silent"])
 def test_a_server_that_does_not_receive(kind: str) -> None:
     with Receiver(status=500 if kind == "error" else 204, silent=kind == "silent") as receiver:

@@ -171,6 +171,7 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["unreachable", "error", "silent"])
 def test_a_collector_that_does_not_receive(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

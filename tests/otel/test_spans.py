@@ -230,6 +230,7 @@ def run_learner(folder: Path, how: str) -> int:
     return subprocess.run(command, cwd=folder, env=environ, check=False, capture_output=True).returncode
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_killed_and_resumed_is_one_trace(tmp_path: Path, collector: Collector) -> None:
     assert run_learner(tmp_path, "killed") == -signal.SIGKILL
     assert named(collector.spans, "ace.run") == []
