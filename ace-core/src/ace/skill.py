@@ -29,6 +29,8 @@ CASE_RESULTS = get_args(CaseResult)
 Provenance = Literal["full", "ids"]
 """What to record about the trace that taught a skill: its texts and cases, or only its name and place."""
 PROVENANCES = get_args(Provenance)
+Unproven = Literal["keep", "drop"]
+"""What to do with a skill that fails the case that it was learned from with every text that was tried."""
 
 MAX_CASES = 20
 """The maximum number of cases that learning gives a skill; the oldest are kept. Cases that were added by hand,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
+    from ace.skill import Unproven
     from ace.steps.leakage_guard import GuardedKind
-    from ace.steps.prove import Unproven
     from ace.steps.tail import Prove
 
 __all__ = [

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.arguments import checked_class, instance_of, whole_number, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
@@ -23,7 +23,7 @@ from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
 from ace.protocols.errors import LLMError
 from ace.protocols.roles import ShowsSkills
 from ace.retrieval import LexicalRanker
-from ace.skill import Skill, SkillCase, join_cases
+from ace.skill import Skill, SkillCase, Unproven, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.known import KnownStep, case_holders, lookup_workers
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
 
 logger = logging.getLogger(__name__)
-
-Unproven = Literal["keep", "drop"]
-"""What to do with a skill that fails the case that it was learned from with every text that was tried."""
 
 CALLS_PER_SKILL: Final = 4
 """The maximum number of model calls for the proof of one skill, including the final test of its case."""

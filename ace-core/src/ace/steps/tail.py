@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
-    from ace.skill import Provenance
+    from ace.skill import Provenance, Unproven
     from ace.skillbook import Skillbook
     from ace.steps.leakage_guard import LeakageGuard
-    from ace.steps.prove import Unproven
 
 __all__ = ["EndOfEpoch", "EndOfRun", "Prove", "learning_tail"]
 

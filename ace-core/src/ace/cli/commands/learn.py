@@ -16,20 +16,17 @@ from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, TaskChoic
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.loop_journal import LoopJournal
 from ace.cli.learning.loop_options import LoopChoice, LoopFlags
-from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
-from ace.cli.learning.watching import watch
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
-from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
 from ace.environments import Match
 from ace.insights import InsightLog
 from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
-from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep, PruneStep
 from ace.trace_log import learning_turn
 
 if TYPE_CHECKING:
@@ -117,6 +114,11 @@ def command(
         tasks=TaskChoice(choice.tasks),
         journal=LoopJournal(quiet=as_json),
     )
+    if not as_json and not choice.is_watching:
+        tell_if_large(place)
+    # Imported after the first line: it takes a quarter of a second until a run can begin.
+    from ace.cli.learning.run_plan import RunPlan
+
     plan = RunPlan(
         command=command,
         paths=path or [str(settings.trace_log)],
@@ -127,6 +129,8 @@ def command(
     )
     if not choice.is_watching:
         return plan.carry_out()
+    from ace.cli.learning.watching import watch
+
     with observing(command.journal):
         return watch(plan, lambda book: command.journal.begin(book, None), choice.tasks)
 
@@ -280,6 +284,8 @@ class Learn(LearningCommand):
 
     def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
         """Return the steps that write the managed block and that prune after each epoch."""
+        from ace.steps import PersistStep, PruneStep
+
         steps: list[StepProtocol[ACEStepContext]] = []
         if self.choice.is_offline:
             steps.append(PruneStep(book, net_below=_PRUNED_BELOW))
@@ -310,6 +316,8 @@ class Learn(LearningCommand):
         **options: Unpack[RunOptions],
     ) -> Results:
         """Run, with validations if requested, and print the decision about each trace."""
+        from ace.steps import InsightOutcomeStep, PersistStep, PruneStep
+
         self.journal.begin(runner.skillbook, len(inputs) * settings.epochs)
         options = {**options, "stop_idle": self.choice.is_offline}
         if self.choice.is_loop:
@@ -367,6 +375,8 @@ def _complete(runner: TraceAnalyser) -> None:
     Raises:
         UsageError: A file cannot be written.
     """
+    from ace.steps import ArtifactStep, InsightOutcomeStep, PersistStep
+
     try:
         for step in runner.pipeline.steps:
             if isinstance(step, ArtifactStep | InsightOutcomeStep):

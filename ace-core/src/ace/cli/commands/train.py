@@ -16,7 +16,7 @@ from ace.cli.learning.validated_run import ValidationOptions, run_with_validatio
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
 from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def command(
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
-    checked = validation.checked(SkillbookPlace(settings.skillbook), gate=gate)
+    place = SkillbookPlace(settings.skillbook)
+    checked = validation.checked(place, gate=gate)
+    if not as_json:
+        tell_if_large(place)
     plan = RunPlan(
         command=Train(environment, checked, settings.max_input_bytes, gate),
         paths=path,

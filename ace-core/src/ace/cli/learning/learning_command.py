@@ -17,9 +17,8 @@ from ace.cli.options import Flag, check_from_one
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, SettingValue
 from ace.cli.skillbooks.opening import SkillbookPlace
-from ace.skill import Provenance
+from ace.skill import Provenance, Unproven
 from ace.steps.leakage_guard import GuardedKind
-from ace.steps.prove import Unproven
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

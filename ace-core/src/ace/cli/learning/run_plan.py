@@ -23,7 +23,7 @@ from ace.cli.model_choice import announce, check_model, chosen_model, client_fro
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere, tell_if_large
+from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.redaction import Redactor
@@ -76,8 +76,6 @@ class RunPlan:
         target = SkillbookPlace(self.settings.skillbook)
         if self._resumes:
             self._check_resumable(target)
-        if not self.as_json:
-            tell_if_large(target)  # before the inputs are read, which takes as long
         client = client_from_settings(self.settings)
         templates = read_templates(self.settings.prompts, client)
         reflector = self.options.reflector_for(client, templates)

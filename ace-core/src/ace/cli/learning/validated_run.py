@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
-from ace.cli.learning.sample_files import all_samples
 from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import check_from_one
 from ace.cli.skillbooks.opening import SkillbookPlace
@@ -73,6 +72,7 @@ def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_by
     Raises:
         UsageError: A validation sample cannot be used, or is among the inputs.
     """
+    from ace.cli.learning.sample_files import all_samples  # not imported before the first line
     from ace.evaluation.splits import check_disjoint
 
     samples = all_samples(options.validate, max_bytes=max_bytes)
