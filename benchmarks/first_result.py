@@ -29,8 +29,15 @@ SKILLS = 200
 LARGE = 50_000
 ROUNDS = 5
 PROGRAM = """
-import json, resource, sys, time
+import json, pathlib, resource, sys, time
 sent = []
+
+def megabytes():
+    status = pathlib.Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    # The other figure includes the memory of the process that has started this one.
+    return next(int(line.split()[1]) / 2**10 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 def watch(event, arguments):
     if event == "socket.connect" and not sent:
@@ -56,7 +63,7 @@ figures = {
     "told": told[0] * 1000 if told else None,
     "cpu": time.process_time() * 1000,
     "modules": len(sys.modules),
-    "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
+    "megabytes": megabytes(),
 }
 with open(sys.argv[1], "w", encoding="utf-8") as file:
     json.dump(figures, file)
