@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Generic, TypeVar, final
 
-from ace.lazy_plugins import fill, filled
+from ace.lazy_plugins import fill
 
 __all__ = ["Registry"]
 
@@ -69,8 +69,7 @@ class Registry(Generic[T]):
 
     def all(self) -> Mapping[str, T]:
         """Return the values by name, including those of plugins."""
-        if (self._kind, None, False) not in filled:  # saves a call for each event and each trace
-            fill(self._kind)
+        fill(self._kind)
         return self._values
 
     def sorted(self) -> list[T]:

@@ -59,7 +59,7 @@ _LOCK: Final = "worker.lock"
 _BATCH: Final = tables.batch
 _WORKER: Final = tables.worker
 _SCHEDULER_SECONDS: Final = 3600.0
-"""How often DBOS checks for its own schedules, of which there are none."""
+"""How often DBOS checks for schedules; the service does not use them."""
 _CLEANING_SECONDS: Final = 3600.0
 _DAY: Final = 86_400.0
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")

@@ -171,7 +171,7 @@ def _rate(text: str) -> RateLimitItem:
 
 
 def revoke_key(connection: sa.Connection, key: str) -> str | None:
-    """Revoke a key, and return its id, or None if there is no such key or it is no longer valid.
+    """Revoke a key, and return its id; None if the key is unknown or already revoked.
 
     Args:
         connection: A transaction that writes.

@@ -194,7 +194,7 @@ def check_skillbook(location: str) -> None:
         location: Its location, as the user gave it.
 
     Raises:
-        UsageError: There is no such file.
+        UsageError: The file does not exist.
     """
     if not has_scheme(location) and not Path(location).is_file():
         raise UsageError(f"no such skillbook: {location!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from ace.cli.settings import load_settings
 from ace.roles import Reflector, SmallModelReflector
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
-from tests.support.command_line import Run
+from tests.support.command_line import Run, command_environment
 from tests.support.scripted_server import ScriptedServer
 
 QUESTIONS = [{"question": f"What about LESSON w{number}?", "ground_truth": "LESSON"} for number in range(3)]
@@ -73,6 +75,31 @@ def test_a_large_skillbook_is_announced_before_it_is_opened(
     assert opening == "ace: opening skills.json (17 MB)"
     assert any(line.endswith(place) for line in doing)
     assert "opening" not in here(*command, *model, "--skillbook", "skills.json", "--json").err
+
+
+MODULES_AT_THE_FIRST_LINE = """
+import json, os, sys
+from ace.cli import main
+
+def write(text):
+    os.write(1, json.dumps([text, sorted(sys.modules)]).encode())
+    os._exit(0)
+
+sys.stderr.write = write
+main(["learn", "logs", "--model", "openai/scripted", "--skillbook", "skills.json"])
+"""
+
+
+def test_the_first_line_of_learning_does_not_wait_for_the_imports_of_a_run(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "skills.json").write_text(" " * 17_000_000, encoding="utf-8")
+    command = [sys.executable, "-c", MODULES_AT_THE_FIRST_LINE]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    told, modules = json.loads(done.stdout)
+    assert told.startswith("ace: opening skills.json (17 MB)")
+    later = {"ace.cli.fetch_model", "ace.cli.learning.run_plan", "ace.cli.learning.watching", "ace.providers.local"}
+    assert modules and not {*later, "ace.steps.prove", "pydantic"} & set(modules)
 
 
 @pytest.mark.parametrize(

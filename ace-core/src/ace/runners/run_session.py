@@ -323,7 +323,7 @@ class RunSession:
             raise self._ends.problems[0]
 
     def _spend(self) -> RunSpend | None:
-        """Return what this call of the run has spent; None if there was no observer when it began."""
+        """Return the cost of this call of the run; None if it started without an observer."""
         if self._spent is None:
             return None
         return replace(self._spent.taken(), seconds=time.monotonic() - self._started)

@@ -122,7 +122,7 @@ class UnreadRecord(ABC):
         """Return the record.
 
         Raises:
-            OSError: The file can no longer be read.
+            OSError: The file cannot be read.
             ValueError: The file contains something else now.
         """
 
@@ -237,7 +237,7 @@ def content_of(item: object, *, can_grow: bool = False) -> Content:
         can_grow: Whether the input is a recorded trace, which may be longer the next time.
 
     Raises:
-        OSError: The record is in a file that can no longer be read.
+        OSError: The file of the record cannot be read.
         ValueError: The file contains another record now.
 
     Example:
@@ -313,7 +313,7 @@ def growing_record(item: object) -> GrowingItems | GrowingText | None:
         item: A recorded trace.
 
     Raises:
-        OSError: The record is in a file that can no longer be read.
+        OSError: The file of the record cannot be read.
         ValueError: The file contains another record now.
     """
     return _growing(_record_of(item))

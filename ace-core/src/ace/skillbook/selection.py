@@ -282,7 +282,7 @@ class PromptCache:
         return self._whole
 
     def of_sections(self, state: BookState, names: Set[str]) -> str:
-        """Return the active skills of some sections; empty if there are none.
+        """Return the active skills of some sections.
 
         Args:
             state: The book.

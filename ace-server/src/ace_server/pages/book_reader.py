@@ -179,8 +179,8 @@ class BookReader:
         """Read the newest version of the book; one page at a time.
 
         Raises:
-            SkillbookError: The book can no longer be read.
-            OSError: Its file no longer exists.
+            SkillbookError: The book cannot be read.
+            OSError: Its file was deleted.
         """
         with self._lock:
             self._catch_up()

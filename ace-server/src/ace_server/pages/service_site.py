@@ -171,7 +171,7 @@ class ServiceSite:
     # Who, and what they do
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return who has logged in, here or at the proxy; None without a login, or if the key is no longer valid.
+        """Return the user who is logged in, here or at the proxy; None if the request has no valid session.
 
         Args:
             request: The request.
