@@ -296,11 +296,12 @@ def test_it_is_awaited_on_the_loop_of_the_caller(server: ScriptedServer, state: 
     assert "Answer in one sentence." in (tmp_path / "workspace" / "AGENTS.md").read_text(encoding="utf-8")
 
 
-def test_a_cancelled_task_stops_the_run_and_the_next_one_goes_on(state: Path, tmp_path: Path) -> None:
-    asked = threading.Event()
+def test_a_cancelled_task_stops_the_run_and_the_next_one_learns_the_rest(state: Path, tmp_path: Path) -> None:
+    asked, is_cancelled = threading.Event(), threading.Event()
 
     def slow(request: ScriptedRequest) -> Any:
         asked.set()
+        is_cancelled.wait(60)
         return learn(request)
 
     with ScriptedServer(slow) as server:
@@ -310,6 +311,7 @@ def test_a_cancelled_task_stops_the_run_and_the_next_one_goes_on(state: Path, tm
             task = asyncio.create_task(runner.arun(max_in_flight=1))
             await asyncio.to_thread(asked.wait, 60)
             task.cancel()
+            asyncio.get_running_loop().call_later(0.05, is_cancelled.set)
             with pytest.raises(asyncio.CancelledError):
                 await task
 

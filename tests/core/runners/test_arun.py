@@ -204,7 +204,8 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
         task = asyncio.create_task(runner.arun([{"question": f"t {number}"} for number in range(50)], workers=1))
         await asyncio.to_thread(roles.reflecting.wait)
         task.cancel()
-        roles.is_cancelled.set()
+        # The loop tells the task first: set at once, another thread could learn from all the rest before that.
+        asyncio.get_running_loop().call_later(0.05, roles.is_cancelled.set)
         with pytest.raises(asyncio.CancelledError):
             await task
 
