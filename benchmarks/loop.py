@@ -90,7 +90,11 @@ def sample(book: Skillbook, number: int, run: str, *, keep_read: bool = False) -
         task_id=f"bd-{number}", trace_id=f"t{number}", outcome="failure", task_description=f"Build step {number}"
     )
     batch = UpdateBatch("", [UpdateOperation("ADD", section=f"section {number % 20}", content=lesson(number))])
-    metadata = {"trace_id": f"hash@{trace.place}", "place": trace.place, "sample_key": SampleKey(run, 1, trace.place)}
+    metadata = {
+        "trace_id": f"{number:016x}@{trace.place}",
+        "place": trace.place,
+        "sample_key": SampleKey(run, 1, trace.place),
+    }
     ctx = ACEStepContext(
         sample=trace,
         trace=execution_to_trace(trace),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import subprocess
@@ -315,6 +316,14 @@ def test_a_known_secret_is_found_in_every_encoding(secret: str, encoding: str, a
     assert "[hidden: secret]" in redacted
     assert written not in redacted
     assert redacted.replace("[hidden: secret]", "") in (around * 2, around, "")
+
+
+def test_nothing_of_fewer_than_six_characters_is_found_by_its_form() -> None:
+    for signs in itertools.product("ab1@.:=-", repeat=5):
+        text = "".join(signs)
+        assert find(f"   {text}   ") == [], text  # `find` itself does not search texts as short as this
+    assert [each.kind for each in find("a@b.cd")] == ["email_address"]
+    assert Redactor(["x7"]).redact("x7") == "[hidden: secret]"
 
 
 @settings(max_examples=200, deadline=None)

@@ -122,8 +122,8 @@ class Insight:
             raise ValueError(f"confidence must be from 0 to 1, got {shown(self.confidence)}")
         if not self.id:
             object.__setattr__(self, "id", self.id_of(self.task_id, self.trace_id, self.recommendation))
-        if not self.tasks:
-            object.__setattr__(self, "tasks", (self.task_id,))
+        object.__setattr__(self, "tasks", tuple(self.tasks) or (self.task_id,))
+        object.__setattr__(self, "evidence", tuple(self.evidence))
 
     @property
     def online_eligible(self) -> bool:
@@ -359,18 +359,17 @@ class InsightLog:
         with self._lock, appended_file(self.path) as file:
             self._read_new_lines(file)
             dated = [self._with_timestamp(insight) for insight in given]
-            records = [(insight, insight.as_record()) for insight in dated]
-            changed = [(insight, record) for insight, record in records if self._is_new(insight.id, record)]
+            changed = [insight for insight in dated if self._known.by_id.get(insight.id) != insight]
             if not changed:
                 return dated
             is_torn = file.seek(0, os.SEEK_END) > self._position  # a killed process left a part of a line
-            lines = [json.dumps(record) for _, record in changed]
+            lines = [json.dumps(insight.as_record()) for insight in changed]
             data = "".join(["\n" if is_torn else "", *(f"{line}\n" for line in lines)]).encode()
             append_whole(file, data, is_durable=is_durable)
             if is_torn:
                 self._read_new_lines(file)
                 return dated
-            for insight, _ in changed:  # quicker than to read them again
+            for insight in changed:  # quicker than to read them again
                 self._known.take(insight)
             self._position += len(data)
             self._line += len(lines)
@@ -381,11 +380,6 @@ class InsightLog:
             return insight
         known = self._known.by_id.get(insight.id)
         return replace(insight, timestamp=_now() if known is None else known.timestamp)
-
-    def _is_new(self, id: str, record: Record) -> bool:
-        """Return whether an insight is not in the log, or has changed."""
-        known = self._known.by_id.get(id)
-        return known is None or known.as_record() != record
 
     def _similar(self, text: str, others: Sequence[str]) -> list[str]:
         """Return the texts that the embedder considers similar, without those that may contradict `text`."""

@@ -58,8 +58,10 @@ class Finding(NamedTuple):
     """A description for messages, such as `an access key`; the name of a known secret that has one."""
 
 
-_LONGEST_COMMON_KEY: Final = 32
-_MOST_COMMON_KEYS: Final = 1000
+_SHORTEST_BY_FORM: Final = 6
+"""In characters: what `a@b.cd` has. Nothing shorter is found by its form."""
+_LONGEST_COMMON_TEXT: Final = 32
+_MOST_COMMON_TEXTS: Final = 1000
 
 _HASH: Final = re.compile("[0-9a-f]{16}@")
 """The beginning of the name of a recorded trace."""
@@ -95,11 +97,12 @@ class Redactor:
     ) -> None:
         named = secrets.items() if isinstance(secrets, Mapping) else (("a known secret", secret) for secret in secrets)
         self._known = _known_secrets(named)
+        self._shortest = min([_SHORTEST_BY_FORM, *(len(secret) for secret, _ in self._known)])
         given = {allow} if isinstance(allow, str) else set(allow)
         self._allowed = frozenset(given | (PERSONAL_DATA if "personal_data" in given else set()))
         self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
         self._thorough = thorough
-        self._keys: dict[str, str] = {}
+        self._common: dict[str, str] = {}
 
     def find(self, text: str) -> list[Finding]:
         """Return the sensitive parts of a text, in order and without overlaps.
@@ -111,7 +114,7 @@ class Redactor:
             >>> [(each.start, each.end, each.kind) for each in Redactor().find("Ask jane.doe (at) acme.com.")]
             [(4, 26, 'email_address')]
         """
-        if not text:
+        if len(text) < self._shortest:
             return []
         decoded = _Decoded(text)
         found: list[Finding] = []
@@ -193,24 +196,21 @@ class Redactor:
 
     def _redacted(self, value: object) -> object:
         if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {self._redacted_key(key): self._redacted(inner) for key, inner in value.items()}
+            found = self._common.get(value)
+            return self._redacted_text(value) if found is None else found
+        if isinstance(value, dict) or (not isinstance(value, list | tuple) and isinstance(value, Mapping)):
+            return {self._redacted(key): self._redacted(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             items: list[Any] = [self._redacted(inner) for inner in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         return value
 
-    def _redacted_key(self, key: object) -> object:
-        """Return a key of a mapping redacted. Most mappings have the same few keys."""
-        if not isinstance(key, str) or len(key) > _LONGEST_COMMON_KEY:
-            return self._redacted(key)
-        found = self._keys.get(key)
-        if found is None:
-            found = self.redact(key)
-            if len(self._keys) < _MOST_COMMON_KEYS:
-                self._keys[key] = found
-        return found
+    def _redacted_text(self, text: str) -> str:
+        """Return a text redacted, and keep short ones: most values have the same few keys and short texts."""
+        redacted = self.redact(text)
+        if len(text) <= _LONGEST_COMMON_TEXT and len(self._common) < _MOST_COMMON_TEXTS:
+            self._common[text] = redacted
+        return redacted
 
     def _known_in(self, decoded: _Decoded, layer: int) -> Iterator[Finding]:
         plain = _as_written_in_forms(decoded.texts[layer])

@@ -102,7 +102,8 @@ def test_the_legacy_mode_has_neither_insights_nor_a_gate(here: Run, tmp_path: Pa
 
 def test_a_dry_run_writes_nothing(here: Run, tmp_path: Path, model: list[str]) -> None:
     append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"), attempt("bd-2", "LESSON two", error=""))
-    assert here("learn", "--task", "bd-2", *model).code == 0
+    put_off = here("learn", "--task", "bd-2", *model)
+    assert put_off.code == 0 and "No skill of skills.db was changed\n" in put_off.out
     before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
     done = here("learn", "--mode", "online", "--dry-run", "--block", "AGENTS.md", *model)
     assert done.code == 0 and "  update   1 new skill" in done.out and "Dry run: nothing was written" in done.out

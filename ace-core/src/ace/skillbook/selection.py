@@ -314,10 +314,9 @@ class PromptCache:
     def _section_texts(
         self, state: BookState, lines: dict[str, dict[str, str]], only: Set[str] | None = None
     ) -> list[str]:
+        names = state.ordered_sections(only)
         texts = []
-        for name in _pinned_first(state.ordered_sections(), self._pinned):
-            if only is not None and name not in only:
-                continue
+        for name in _pinned_first(names, self._pinned):
             text = self._texts.get(name)
             if text is None:
                 members = lines.get(name)

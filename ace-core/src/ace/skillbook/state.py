@@ -287,11 +287,16 @@ class BookState:
         self.restore_order()
         return self.skills
 
-    def ordered_sections(self) -> list[str]:
-        """Return the names of the sections, in the order of their first skills."""
+    def ordered_sections(self, only: Iterable[str] | None = None) -> list[str]:
+        """Return the names of the sections, in the order of their first skills.
+
+        Args:
+            only: The sections to return, if they exist; None returns all.
+        """
         self.restore_order()
-        positions = self.positions
-        return sorted(self.sections, key=lambda name: positions[next(iter(self.sections[name]))])
+        positions, sections = self.positions, self.sections
+        names = sections if only is None else [name for name in only if name in sections]
+        return sorted(names, key=lambda name: positions[next(iter(sections[name]))])
 
     def restore_order(self) -> None:
         """Move restored skills to their positions."""

@@ -146,7 +146,10 @@ class ApplyStep:
         Args:
             ctx: The context of the sample, with its operations.
         """
-        omitted = (ctx.skill_manager_output, self._omitted(ctx))
+        batch = ctx.skill_manager_output
+        if ctx.metadata.get(OMITTED, (None, {}))[0] is batch is not None:
+            return ctx
+        omitted = (batch, self._omitted(ctx))
         return ctx.replace(metadata={**ctx.metadata, OMITTED: omitted})
 
     def _omitted(self, ctx: ACEStepContext) -> Mapping[int, str]:

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -56,6 +57,7 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC"
 _NAME: Final = re.compile(r"(?P<time>\d{8}T\d{6}\.\d{6}Z)-v(?P<version>\d+)")
 _EXPANDED: Final = 2
 """How many levels of a JSON file have a line for each item. Deeper ones are compact, and quicker to write."""
+_WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
 _json: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _EXCERPT: Final = """\
 This skillbook has {count}. This file contains the sections of those that version {version} changed. To print all skills
@@ -333,13 +335,13 @@ class ArtifactStep:
     def _finish(self, draft: _Draft, outcome: SampleOutcome | None) -> Artifact | None:
         """Write the folder of a draft, unless no skill was changed, and delete the draft."""
         place = _place_of(self.directory, outcome)
-        if outcome is not None and place is not None and not place.folder.is_dir():
+        if outcome is not None and place is not None:
             try:
                 self._fill(draft, outcome, place.version)
                 draft.folder.rename(place.folder)
             except OSError:
                 if not place.folder.is_dir():
-                    raise  # otherwise another process has completed it
+                    raise  # otherwise it was completed, by another process or before this one was killed
             else:
                 draft.file.unlink(missing_ok=True)
                 return place
@@ -432,7 +434,7 @@ def _age(draft: _Draft) -> float:
 
 def _compact_time(at: str) -> str:
     """Return a time for the name of a folder, without colons, which some file systems do not allow."""
-    digits = re.sub(r"[-:]", "", at.removesuffix("Z").replace("+00:00", ""))
+    digits = at.removesuffix("Z").removesuffix("+00:00").replace("-", "").replace(":", "")
     whole, _, fraction = digits.partition(".")
     return f"{whole}.{fraction[:6]:0<6}Z"
 
@@ -443,23 +445,30 @@ def _json_file(value: object) -> bytes:
 
 def _json_lines(value: object, depth: int = 0) -> str:
     """Return JSON for people: a line for each field or item, and for each one inside of those."""
-    if isinstance(value, str):  # the encoder takes several times as long to begin
+    if type(value) is str:  # the encoder takes several times as long to begin
         return quote(value)
-    if value is None:
-        return "null"
     if type(value) is int:
         return str(value)
-    if depth == _EXPANDED or not value or not isinstance(value, dict | list | tuple | Mapping):
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if type(value) is float and math.isfinite(value):
+        return repr(value)
+    if not value and isinstance(value, list | tuple | dict):
+        return "{}" if isinstance(value, dict) else "[]"
+    if depth == _EXPANDED:
         return _json(value)
-    if isinstance(value, list | tuple):
-        first, last = "[]"
-        items = [_json_lines(each, depth + 1) for each in value]
-    else:
-        first, last = "{}"
-        items = [f"{quote(str(name))}: {_json_lines(each, depth + 1)}" for name, each in value.items()]
     margin = "  " * depth
-    lines = f",\n{margin}  ".join(items)
-    return f"{first}\n{margin}  {lines}\n{margin}{last}"
+    if isinstance(value, list | tuple):
+        lines = f",\n{margin}  ".join([_json_lines(each, depth + 1) for each in value])
+        return f"[\n{margin}  {lines}\n{margin}]"
+    if isinstance(value, Mapping):
+        items = [
+            f"{quote(str(name))}: {quote(each) if type(each) is str else _json_lines(each, depth + 1)}"
+            for name, each in value.items()
+        ]
+        lines = f",\n{margin}  ".join(items)
+        return f"{{\n{margin}  {lines}\n{margin}}}"
+    return _json(value)
 
 
 def _encoded(text: str) -> bytes:

@@ -119,15 +119,18 @@ def model_calls_for(
         ...     current_call_scope().trace_id
         'log.jsonl#3'
     """
+    outer = current_call_scope()
+    key = ctx.metadata.get("sample_key")
+    run_id, epoch, sample = key if isinstance(key, SampleKey) else (outer.run_id, outer.epoch, outer.sample)
     scope = replace(
-        current_call_scope(),
-        allow=current_call_scope().allow | frozenset(allow),
+        outer,
+        run_id=run_id,
+        epoch=epoch,
+        sample=sample,
+        allow=outer.allow.union(allow),
         trace_id=str(ctx.metadata.get("trace_id", "")),
         attempts=ctx.metadata.get("attempts", {}),
     )
-    key = ctx.metadata.get("sample_key")
-    if isinstance(key, SampleKey):
-        scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
     scope = scope.asked_by(role, only_same_text=only_same_text, again=again, version=version, together=together)
     with call_scope(scope):
         yield

@@ -168,21 +168,38 @@ class InsightStep:
         kept: list[ExtractedLearning] = []
         sources: dict[str, Sequence[str]] = {}
         group = names_in_batch(ctx, redactor)
+        has_texts = self.provenance == "full"
+        pattern = _hidden(reflection.error_identification or reflection.key_insight, redactor) if has_texts else ""
         for learning in _learnings(reflection):
-            insight = self._insight(task_id, trace_id, learning, reflection, errors, redactor)
-            same = self.log.same_pattern(insight.recommendation)
-            earlier = [each for each in same if each.id != insight.id]
-            is_critical = read["success"] is False and any(_names_error(learning, error) for error in errors)
+            recommendation = _hidden(learning.learning, redactor)
+            id = Insight.id_of(task_id, trace_id, recommendation)
+            same = self.log.same_pattern(recommendation)
+            earlier = [each for each in same if each.id != id]
+            named = [error for error in errors if _names_error(learning, error)]
             # A learning of a group of traces names those that show it. Other names would be a claim of the model.
             own = [redactor.redact_name(group[name]) for name in learning.trace_ids if name in group] or [task_id]
             tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
-            insight = replace(insight, tasks=tasks, confidence=confidence(len(tasks), critical=is_critical))
-            if insight.confidence < self.min_confidence:
-                pending.append(replace(insight, reason=_waiting_for(insight)))
+            reached = confidence(len(tasks), critical=read["success"] is False and bool(named))
+            is_ready = reached >= self.min_confidence
+            known = next((each for each in reversed(same) if each.delta), None) if is_ready else None
+            insight = Insight(
+                id=id,
+                task_id=task_id,
+                trace_id=trace_id,
+                recommendation=recommendation,
+                pattern=pattern,
+                evidence=_evidence_of(learning, named, redactor) if has_texts else (),
+                confidence=reached,
+                tasks=tasks,
+                section="" if known is None else known.section,
+                delta=None if known is None else known.delta,
+                reason=_SUBMITTED if is_ready else _waiting_for(tasks),
+            )
+            if not is_ready:
+                pending.append(insight)
                 continue
-            known = next((each for each in reversed(same) if each.delta), insight)
-            ready.append(replace(insight, reason=_SUBMITTED, delta=known.delta, section=known.section))
-            supporting += [(insight.id, each) for each in earlier]
+            ready.append(insight)
+            supporting += [(id, each) for each in earlier]
             sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
             kept.append(learning)
         recorded = self.log.record([*ready, *pending], is_durable=False)
@@ -193,29 +210,6 @@ class InsightStep:
         if not pending:
             return ctx  # the same reflection, for which a proposal may have been prefetched
         return ctx.replace(reflection=_reduced(reflection, kept))
-
-    def _insight(
-        self,
-        task_id: str,
-        trace_id: str,
-        learning: ExtractedLearning,
-        reflection: ReflectorOutput,
-        errors: Sequence[_Error],
-        redactor: Redactor,
-    ) -> Insight:
-        def hidden(text: str) -> str:
-            return encodable(redactor.redact(text[:_LONGEST_EVIDENCE]))
-
-        has_texts = self.provenance == "full"
-        places = [error.place for error in errors if _names_error(learning, error)]
-        evidence = [*([learning.evidence] if learning.evidence else []), *places]
-        return Insight(
-            task_id=task_id,
-            trace_id=trace_id,
-            recommendation=hidden(learning.learning),
-            pattern=hidden(reflection.error_identification or reflection.key_insight) if has_texts else "",
-            evidence=tuple(map(hidden, evidence)) if has_texts else (),
-        )
 
     def _tell(
         self,
@@ -425,8 +419,18 @@ def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", evidence) for code in codes if len(code) > 2)
 
 
-def _waiting_for(insight: Insight) -> str:
-    shown_by = "1 task" if len(insight.tasks) == 1 else f"{len(insight.tasks)} tasks"
+def _evidence_of(learning: ExtractedLearning, errors: Sequence[_Error], redactor: Redactor) -> tuple[str, ...]:
+    """Return where in the trace a learning was observed, including the places of the errors that it names."""
+    said = [learning.evidence] if learning.evidence else []
+    return tuple(_hidden(each, redactor) for each in (*said, *(error.place for error in errors)))
+
+
+def _hidden(text: str, redactor: Redactor) -> str:
+    return encodable(redactor.redact(text[:_LONGEST_EVIDENCE]))
+
+
+def _waiting_for(tasks: Sequence[str]) -> str:
+    shown_by = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
     return f"shown by {shown_by} so far"
 
 

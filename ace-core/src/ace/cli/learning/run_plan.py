@@ -242,16 +242,18 @@ class RunPlan:
             further: What the command adds to it.
             stopped_by: Why the run was stopped; empty if it was not.
         """
-        title = self._title(target, stopped_by)
+        title = self._title(target, report, stopped_by)
         print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
         for line in self.command.further_lines(further) if further else ():
             print_text(line)
 
-    def _title(self, target: SkillbookPlace, stopped_by: str) -> str:
+    def _title(self, target: SkillbookPlace, report: RunReport, stopped_by: str) -> str:
         if self.options.dry_run:
             return "Dry run: nothing was written"
         if stopped_by == "skillbook_not_written":
             return f"Stopped, because {target} cannot be written"
+        if not report.skills.are_changed:
+            return f"No skill of {target} was changed"
         return f"Learned into {target}"
 
     def _left(self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[object], run: _ChosenRun) -> int:

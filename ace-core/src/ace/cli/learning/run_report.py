@@ -75,6 +75,11 @@ class SkillCounts:
     skipped: int
     total: int
 
+    @property
+    def are_changed(self) -> bool:
+        """Whether a skill was added, changed, judged or removed."""
+        return bool(self.added or self.updated or self.tagged or self.merged or self.removed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
