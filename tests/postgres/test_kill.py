@@ -8,8 +8,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,12 +21,34 @@ from ace.skillbook import Skillbook
 from ace_postgres import PostgresStore
 from tests.postgres.learner_process import TRACES
 from tests.support.learning_script import learning_script
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
 KILLS = 30
 ROLES = ("reflector", "skill_manager")
+
+
+class HeldCalls:
+    """Answers as `learning_script` does, but lets the calls of one role wait until the process is killed."""
+
+    def __init__(self) -> None:
+        self._answer = learning_script(delay=0.02)
+        self._role = ""
+        self._is_killed = threading.Event()
+
+    def hold(self, role: str) -> None:
+        self._role = role
+        self._is_killed.clear()
+
+    def release(self) -> None:
+        self._role = ""
+        self._is_killed.set()
+
+    def __call__(self, request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if request.role == self._role:
+            self._is_killed.wait(60)
+        return self._answer(request)
 
 
 def test_a_killed_run_is_resumed_without_paying_twice(database: str, postgres: str) -> None:
@@ -34,8 +59,9 @@ def test_a_killed_run_is_resumed_without_paying_twice(database: str, postgres: s
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     store = PostgresStore(postgres)
     lost: list[str] = []
+    script = HeldCalls()
     with (
-        ScriptedServer(learning_script(delay=0.02)) as server,
+        ScriptedServer(script) as server,
         psycopg.connect(database.partition("?")[0], autocommit=True) as watcher,
         subprocess.Popen(
             [sys.executable, "-m", "tests.postgres.learner_process", server.api_base],
@@ -60,6 +86,7 @@ def test_a_killed_run_is_resumed_without_paying_twice(database: str, postgres: s
 
         for kill in range(KILLS):
             before, version = len(server.requests), store.version()
+            script.hold(ROLES[kill % 4] if kill % 4 < 2 else "")
             child = start()
             # In turn: in a call of the Reflector, in one of the SkillManager, after a commit, and anywhere.
             if kill % 4 == 2:
@@ -73,6 +100,7 @@ def test_a_killed_run_is_resumed_without_paying_twice(database: str, postgres: s
                     time.sleep(chance.random() * 0.1)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(int(process.stdout.readline())) == -signal.SIGKILL
+            script.release()
             server.wait_until_idle()
             while not has_ended():
                 time.sleep(0.0005)
