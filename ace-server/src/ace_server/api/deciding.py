@@ -167,11 +167,12 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
 
 
 async def _changed(access: Access, change: Callable[[sa.Connection], Any], what: str, target: str) -> Any:
-    """Make a change, with its row in the audit log in the same transaction."""
+    """Make a change, with its row in the audit log in the same transaction; none if the result is False: no change."""
 
     def recorded(connection: sa.Connection) -> Any:
         result = change(connection)
-        audit.record(connection, who=access.key.id, what=what, target=target, origin=access.origin)
+        if result is not False:
+            audit.record(connection, who=access.key.id, what=what, target=target, origin=access.origin)
         return result
 
     return await access.state.writer.write(recorded)
