@@ -409,6 +409,22 @@ def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPa
     assert "http-equiv" not in page.content()
 
 
+def test_what_answers_have_cost_is_not_invented(world: World) -> None:
+    reader = logged_in(world, world.key("Maren", "read"))
+
+    def shown() -> str:
+        found = re.search(r"<dt>Answers today</dt><dd>(.*?)</dd>", reader.get("/").text)
+        assert found is not None
+        return re.sub("<.*?>", "", found[1])
+
+    assert shown() == "0 $0.00"
+    world.ask_for_review("Who pays?", "Anna")
+    assert shown() == "1 $0.01"
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.request).values(cost=None))  # the price of the model is not known
+    assert shown() == "1 unpriced"
+
+
 def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:
     world.ask_for_review("Who pays?", "Anna", comment="wrong")
     batch = world.add(tables.batch, book="default", state="failed", samples=1, failed=1, problem="the model is down")
