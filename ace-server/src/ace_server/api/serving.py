@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Header, Query, Request
 
 from ace_server import tables
-from ace_server.api.access import Access, check_budget, needs
+from ace_server.api.access import Access, add_cost, check_budget, needs
 from ace_server.api.errors import ApiError, error_responses
 from ace_server.api.schemas import (
     AnswerBody,
@@ -67,7 +67,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             raise access.no_book(body.book)
         release, experiment, arm = found
         given = await state.inference.answer(release, body.question, body.context or "")
-        state.limits.add_cost(access.key, given.usage)
+        await add_cost(access, given.usage)
         state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
         subject = None if body.subject is None else state.subjects.pseudonym(body.subject)
         state.recent.add(request, KnownRequest(release.book, subject))
