@@ -59,9 +59,9 @@ class Api:
         return answer
 
     def rows(self, table: sa.Table) -> list[sa.Row[Any]]:
-        """Return all rows of a table, by id."""
+        """Return all rows of a table, in the order of its first column."""
         with self.service.database.reading() as connection:
-            return list(connection.execute(sa.select(table).order_by(table.c.id)).all())
+            return list(connection.execute(sa.select(table).order_by(next(iter(table.c)))).all())
 
     def pseudonym(self, subject: str) -> str:
         """Return what the database has instead of the name of a subject."""

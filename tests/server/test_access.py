@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,28 @@ def test_a_budget_counts_what_was_spent_today(api: Api) -> None:
     response = api.post("/answers", {"question": "What about rain?"}, key=key)
     assert response.status_code == 429
     assert 0 < int(response.headers["retry-after"]) <= 86_400
+
+
+def test_the_budget_is_not_read_on_the_event_loop(sqlite: Database, tmp_path: Path) -> None:
+    plain = learning_script()
+    on_loop: list[str] = []
+
+    def script(request: ScriptedRequest) -> Any:  # what a script returns
+        app: Any = api.client.app
+        app.state.server.limits.forget()  # as after ten seconds, so that it is read again after the answer
+        event.listen(sqlite.engine, "before_cursor_execute", note)
+        return plain(request)
+
+    def note(connection: object, cursor: object, statement: str, *others: object) -> None:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            on_loop.append(statement)
+
+    with running_api(sqlite, tmp_path, script=script) as api:
+        key = api.add_key("infer", budget=1.0)
+        assert api.post("/answers", {"question": "What about rain?"}, key=key).status_code == 200
+        event.remove(sqlite.engine, "before_cursor_execute", note)
+    assert on_loop == []
 
 
 def list_valid(api: Api) -> list[keys.Key]:

@@ -59,6 +59,8 @@ def test_a_rollback_takes_effect_at_the_next_sync(api: Api) -> None:
     found = api.ask("What about snow?")
     assert (found["answer"], found["release"]) == ("unknown", first)
     assert api.post(f"/releases/{first}/publish").status_code == 409
+    [recorded] = [row for row in api.rows(tables.audit) if row.what == "release.publish" and row.object == first]
+    assert recorded.who.startswith("key_")
     states = {row["id"]: row["state"] for row in api.get("/books/default/releases").json()["items"]}
     assert states == {first: "published", second: "retired"}
 

@@ -63,6 +63,8 @@ def test_a_service_is_set_up_by_commands(here: Run, tmp_path: Path) -> None:
         (["--scope", "infer,fly"], "no such scope: 'fly'"),
         (["--scope", ""], "at least one scope"),
         (["--scope", "read", "--rate", "often"], "such as 60/minute"),
+        (["--scope", "read", "--rate", "0/minute"], "such as 60/minute"),
+        (["--scope", "read", "--rate", "5/minute;9/hour"], "such as 60/minute"),
         (["--scope", "read", "--budget", "5/week"], "such as 5/day"),
         (["--scope", "read", "--expires", "0"], "greater than 0"),
         (["--scope", "read", "--book", "missing"], "no such book"),

@@ -78,6 +78,7 @@ def test_feedback_that_cannot_be_used_is_rejected(api: Api, tmp_path: Path) -> N
     other = api.add_key("feedback", book="support")
     for body, key, status in [
         ({"request_id": request}, None, 400),
+        ({"request_id": request, "correction": " \n", "comment": ""}, None, 400),
         ({"request_id": request, "score": 1.5}, None, 400),
         ({"request_id": request, "thumb": "sideways"}, None, 400),
         ({"request_id": "req_" + "0" * 32, "thumb": "up"}, None, 404),

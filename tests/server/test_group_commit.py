@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
@@ -67,6 +69,29 @@ def test_a_row_that_cannot_be_inserted_does_not_hold_up_the_others(database: Dat
     writer.close()
     assert stored(database) == {"first", "twice", "last"}
     assert writer.lost == 1
+
+
+def test_a_caller_that_is_cancelled_does_not_stop_the_writer(database: Database) -> None:
+    writer = GroupWriter(database)
+    is_writing, may_end = threading.Event(), threading.Event()
+
+    def slow(connection: sa.Connection) -> None:
+        is_writing.set()
+        may_end.wait()
+        insert("given up", connection)
+
+    async def give_up() -> None:
+        waiting = asyncio.ensure_future(writer.write(slow))
+        await asyncio.to_thread(is_writing.wait)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(give_up())
+    writer.write_later(partial(insert, "next"))
+    may_end.set()
+    writer.close()
+    assert stored(database) == {"given up", "next"}
 
 
 def test_closing_writes_what_was_given(database: Database) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from ace_server import reviews, tables
 from ace_server.database import Database, new_id, now
@@ -98,6 +100,28 @@ def test_a_review_is_decided_once_and_its_texts_are_for_reviewers(api: Api) -> N
         actions = list(connection.scalars(sa.select(tables.audit.c.what).order_by(tables.audit.c.number)))
     assert actions.count("text.read") == 1
     assert actions.count("review.decide") == 2
+
+
+def test_a_review_that_is_deleted_while_it_is_decided_is_missing(api: Api) -> None:
+    _, review = add_held_feedback(api, "rain")
+    is_deciding = threading.Event()
+    statuses: list[int] = []
+
+    def note(connection: object, cursor: object, statement: str, *others: object) -> None:
+        if threading.current_thread().name == "ace-server-writer":
+            is_deciding.set()
+
+    def decide() -> None:
+        statuses.append(api.post(f"/review/{review}", {"decision": "accept"}).status_code)
+
+    deciding = threading.Thread(target=decide)
+    event.listen(api.service.database.engine, "before_cursor_execute", note)
+    with api.service.database.writing() as connection:
+        connection.execute(sa.delete(tables.review))
+        deciding.start()
+        is_deciding.wait()  # it has read the review, which is still there for others
+    deciding.join()
+    assert statuses == [404]
 
 
 def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:

@@ -85,6 +85,8 @@ class GroupWriter:
     async def write(self, change: Callable[[sa.Connection], Result]) -> Result:
         """Make a change, and return its result once it is durable.
 
+        If the caller is cancelled, the change is made anyway.
+
         Args:
             change: Makes the change in a transaction. It may be called twice, if a transaction has to be repeated.
 
@@ -93,6 +95,7 @@ class GroupWriter:
             WriterClosedError: The service is stopping.
         """
         outcome: Future[Result] = Future()
+        outcome.set_running_or_notify_cancel()  # a result cannot be set on a future that was cancelled
         self._add(_Waiting(change, outcome, False))
         return await asyncio.wrap_future(outcome)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, final, get_args
 
 import sqlalchemy as sa
-from limits import RateLimitItem, parse
+from limits import parse_many
 
 from ace_server import tables
 from ace_server.database import Database, DatabaseUnavailableError, new_id, now
@@ -139,7 +139,7 @@ def add_key(
     if not wanted:
         raise ValueError(f"a key needs at least one scope of {', '.join(SCOPES)}")
     if rate is not None:
-        _rate(rate)
+        _check_rate(rate)
     if budget is not None and not 0 <= budget < float("inf"):
         raise ValueError(f"the budget must be at least 0 USD, got {budget:g}")
     if expires_at is not None and not 0 <= expires_at < _YEAR_3000:  # NaN would be stored as NULL: it never expires
@@ -163,11 +163,13 @@ def add_key(
     return identifier, secret
 
 
-def _rate(text: str) -> RateLimitItem:
+def _check_rate(text: str) -> None:
     try:
-        return parse(text)
+        found = parse_many(text)
     except ValueError:
-        raise ValueError(f"the rate must be a number and a time such as 60/minute, got {text!r}") from None
+        found = []
+    if len(found) != 1 or found[0].amount < 1:  # of several rates, only the first one would be used
+        raise ValueError(f"the rate must be a number and a time such as 60/minute, got {text!r}")
 
 
 def revoke_key(connection: sa.Connection, key: str) -> str | None:

@@ -146,7 +146,39 @@ def test_a_revoked_key_ends_its_login(world: World) -> None:
     assert client.get("/").status_code == 303
 
 
+def test_a_key_that_may_only_review_logs_in_to_the_review_and_out_again(world: World) -> None:
+    client = httpx.Client(base_url=world.url)
+    form = {"key": world.key("Maren", "review"), "csrf": form_token(client.get("/login"))}
+    first = client.post("/login", data=form).headers["location"]
+    page = client.get(first)
+    assert (first, page.status_code) == ("/review", 200)
+    answer = client.post("/logout", data={"csrf": form_token(page, "/logout")})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert client.get("/review").status_code == 303
+
+
 # Forms
+
+
+def test_what_changed_nothing_is_not_recorded_as_a_change(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    world.key("Maren", "read")
+    [key] = world.rows(tables.key, tables.key.c.name == "Maren")
+    for path in (f"/releases/{world.release(1)}/publish", f"/keys/{key.id}/revoke"):
+        tokens = [form_token(admin.get(path), path) for _ in range(2)]  # of two windows
+        statuses = [admin.post(path, data={"csrf": token}).status_code for token in tokens]
+        assert statuses == [303, 409], path
+    [ada] = world.rows(tables.key, tables.key.c.name == "Ada")
+    recorded = [row.what for row in world.rows(tables.audit, tables.audit.c.who == ada.id)]
+    assert recorded == ["login", "release.publish", "key.revoke"]
+
+
+def test_the_audit_log_says_from_where_a_key_was_added(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    token = form_token(admin.get("/keys"), "/keys")
+    assert admin.post("/keys", data={"name": "New", "read": "1", "csrf": token}).status_code == 200
+    [row] = world.rows(tables.audit, tables.audit.c.what == "key.add")
+    assert row.origin == "127.0.0.1"
 
 
 def test_a_form_token_is_for_one_form_of_one_login_and_one_time(world: World) -> None:
@@ -375,6 +407,22 @@ def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPa
         connection.execute(sa.update(tables.batch).values(learned=4, state="learned", ended_at=9.5))
     page.get_by_text("4 of 4 done: 4 learned, 0 failed").wait_for()  # the page reloads itself until the batch has ended
     assert "http-equiv" not in page.content()
+
+
+def test_what_answers_have_cost_is_not_invented(world: World) -> None:
+    reader = logged_in(world, world.key("Maren", "read"))
+
+    def shown() -> str:
+        found = re.search(r"<dt>Answers today</dt><dd>(.*?)</dd>", reader.get("/").text)
+        assert found is not None
+        return re.sub("<.*?>", "", found[1])
+
+    assert shown() == "0 $0.00"
+    world.ask_for_review("Who pays?", "Anna")
+    assert shown() == "1 $0.01"
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.request).values(cost=None))  # the price of the model is not known
+    assert shown() == "1 unpriced"
 
 
 def test_try_a_failed_batch_again(world: World, new_page: NewPage) -> None:

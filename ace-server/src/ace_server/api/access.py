@@ -11,13 +11,14 @@ from typing import Any
 import anyio.to_thread
 from fastapi import Request
 
+from ace.protocols import Usage
 from ace_server import audit
 from ace_server.api.errors import ApiError
 from ace_server.api.state import ServerState, state_of
 from ace_server.keys import Key, Scope
 from ace_server.limits import OverLimitError
 
-__all__ = ["Access", "needs"]
+__all__ = ["Access", "add_cost", "check_budget", "needs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,17 @@ async def check_budget(access: Access) -> None:
         await anyio.to_thread.run_sync(access.state.limits.check_budget, access.key)
     except OverLimitError as error:
         raise _over(error) from None
+
+
+async def add_cost(access: Access, usage: Usage) -> None:
+    """Count what an answer has cost, if the key has a budget.
+
+    Args:
+        access: The access of the request.
+        usage: What the answer has used.
+    """
+    if access.key.budget is not None:  # in a thread: it may have to read what was spent, and wait for the database
+        await anyio.to_thread.run_sync(access.state.limits.add_cost, access.key, usage)
 
 
 def _over(error: OverLimitError) -> ApiError:

@@ -69,6 +69,8 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
         await _changed(access, change, "review.decide", review)
     except reviews.AlreadyDecidedError:
         raise ApiError(409, "It was already decided.") from None
+    except reviews.UnknownReviewError:  # deleted since it was read, with its subject or because of its age
+        raise _missing(tables.review) from None
     if row.release is not None:
         access.state.inference.wake()
     return from_row(ReviewOut, await _one(access, tables.review, review))
@@ -167,11 +169,12 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
 
 
 async def _changed(access: Access, change: Callable[[sa.Connection], Any], what: str, target: str) -> Any:
-    """Make a change, with its row in the audit log in the same transaction."""
+    """Make a change, with its row in the audit log in the same transaction; none if the result is False: no change."""
 
     def recorded(connection: sa.Connection) -> Any:
         result = change(connection)
-        audit.record(connection, who=access.key.id, what=what, target=target, origin=access.origin)
+        if result is not False:
+            audit.record(connection, who=access.key.id, what=what, target=target, origin=access.origin)
         return result
 
     return await access.state.writer.write(recorded)
@@ -180,8 +183,12 @@ async def _changed(access: Access, change: Callable[[sa.Connection], Any], what:
 async def _one(access: Access, table: sa.Table, identifier: str) -> Row:
     found = await rows_of(access, sa.select(table).where(table.c.id == identifier))
     if not found or not access.key.is_for(found[0].book):
-        raise ApiError(404, f"There is no such {table.name}.")
+        raise _missing(table)
     return found[0]
+
+
+def _missing(table: sa.Table) -> ApiError:
+    return ApiError(404, f"There is no such {table.name}.")
 
 
 async def _check_arms(access: Access, book: str, arms: tuple[Arm, ...]) -> None:

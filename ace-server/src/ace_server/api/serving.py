@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Header, Query, Request
 
 from ace_server import tables
-from ace_server.api.access import Access, check_budget, needs
+from ace_server.api.access import Access, add_cost, check_budget, needs
 from ace_server.api.errors import ApiError, error_responses
 from ace_server.api.schemas import (
     AnswerBody,
@@ -67,7 +67,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             raise access.no_book(body.book)
         release, experiment, arm = found
         given = await state.inference.answer(release, body.question, body.context or "")
-        state.limits.add_cost(access.key, given.usage)
+        await add_cost(access, given.usage)
         state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
         subject = None if body.subject is None else state.subjects.pseudonym(body.subject)
         state.recent.add(request, KnownRequest(release.book, subject))
@@ -106,7 +106,8 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
     @router.post("/feedback", status_code=202, responses=error_responses(400, 401, 403, 404, 409, 413, 429, 503))
     async def give_feedback(body: FeedbackBody, access: GivesFeedback) -> FeedbackAccepted:
         """Say how good an answer was. The response is sent once the feedback is stored durably."""
-        if body.thumb is None and body.score is None and not body.correction and not body.comment:
+        correction, comment = _written(body.correction), _written(body.comment)
+        if body.thumb is None and body.score is None and not correction and not comment:
             raise ApiError(400, "At least one of thumb, score, correction and comment must be given.")
         known = await _known_request(access.state, body.request_id)
         if known is None or not access.key.is_for(known.book):
@@ -118,8 +119,8 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             key=access.key.id,
             thumb=body.thumb,
             score=body.score,
-            correction=body.correction or None,
-            comment=body.comment or None,
+            correction=correction,
+            comment=comment,
             idempotency_key=access.state.subjects.idempotency(body.idempotency_key),
         )
         try:
@@ -164,6 +165,11 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             raise ApiError(409, "The idempotency key was used for another trace.") from None
 
     return router
+
+
+def _written(text: str | None) -> str | None:
+    """Return a text of a user, or None if it is blank."""
+    return text if text and not text.isspace() else None
 
 
 async def _known_request(state: ServerState, request: str) -> KnownRequest | None:

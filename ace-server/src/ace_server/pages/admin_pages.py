@@ -13,7 +13,7 @@ from ace_server import audit, keys, tables
 from ace_server.database import now
 from ace_server.keys import SCOPES
 from ace_server.pages.exporting import iso_time, table_response, wants_file
-from ace_server.pages.service_site import RefusedError, ServiceSite
+from ace_server.pages.service_site import RefusedError, ServiceSite, origin_of
 from ace_server.pages.skill_table import SkillQuery
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class AdminPages:
                     budget=budget,
                     expires_at=None if days is None else now() + days * _DAY,
                 )
-                audit.record(connection, who=visitor.id, what="key.add", target=identifier)
+                origin = origin_of(request)
+                audit.record(connection, who=visitor.id, what="key.add", target=identifier, origin=origin)
         except ValueError as error:
             raise RefusedError(400, f"The key was not added: {error}.") from None
         return self._keys(request, visitor, secret)
@@ -148,10 +149,11 @@ class AdminPages:
     def revoke_key(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
         """Revoke a key."""
         key = self._key(request, visitor)
-        revoked = self._site.change(
-            request, visitor, "key.revoke", key.id, lambda connection: keys.revoke_key(connection, key.id)
-        )
-        if revoked is None:
+
+        def make(connection: sa.Connection) -> bool:
+            return keys.revoke_key(connection, key.id) is not None
+
+        if not self._site.change(request, visitor, "key.revoke", key.id, make):
             raise RefusedError(409, "This key was revoked already.")
         self._site.state(request).keys.forget()
         return RedirectResponse("/keys", 303)

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ace.skillbook import SkillbookDiff, compared_skills
 from ace_server import reviews, tables
+from ace_server.pages.book_pages import NotFoundError
 from ace_server.pages.rendering import address
 from ace_server.pages.service_site import RefusedError, ServiceSite
 
@@ -120,6 +121,8 @@ class ReviewPages:
             self._site.change(request, visitor, "review.decide", row.id, make)
         except reviews.AlreadyDecidedError:
             return self._decided(request, visitor, self._site.one(_REVIEW, row.id, visitor), status=409)
+        except reviews.UnknownReviewError as error:  # deleted since it was read
+            raise NotFoundError(str(error)) from None
         if row.release is not None:
             self._site.state(request).inference.wake()
         following = next((each for each in waiting if each > row.id), None)

@@ -66,8 +66,8 @@ class BookFacts:
     reviews: int
     """The number of open reviews."""
     last_batch: Row | None
-    cost: float
-    """What answers have cost since midnight (UTC), in USD, as far as prices are known."""
+    cost: float | None
+    """What answers have cost since midnight (UTC), in USD, as far as prices are known; None if no price is."""
     requests: int
     """How many answers were given since midnight (UTC)."""
 
@@ -181,7 +181,9 @@ class RunPages:
         release, feedback, review, request = tables.release, tables.feedback, tables.review, tables.request
         midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         spent = sa.select(
-            sa.func.coalesce(sa.func.sum(request.c.cost), 0.0).label("cost"), sa.func.count().label("requests")
+            sa.func.coalesce(sa.func.sum(request.c.cost), 0.0).label("cost"),
+            sa.func.count(request.c.cost).label("priced"),
+            sa.func.count().label("requests"),
         )
         published = self._site.rows(sa.select(release).where(release.c.book == name, release.c.state == "published"))
         batches = self._site.rows(sa.select(_BATCH).where(_BATCH.c.book == name).order_by(_BATCH.c.id.desc()).limit(1))
@@ -195,7 +197,7 @@ class RunPages:
             waiting=self._count(feedback, feedback.c.book == name, feedback.c.state == "new"),
             reviews=self._count(review, review.c.book == name, review.c.state == "open"),
             last_batch=next(iter(batches), None),
-            cost=today.cost,
+            cost=today.cost if today.priced or not today.requests else None,
             requests=today.requests,
         )
 

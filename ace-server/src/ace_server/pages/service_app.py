@@ -80,7 +80,7 @@ class _Pages:
         return [
             Route("/login", self._show_login, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
-            site.post("/logout", self._log_out, "read"),
+            site.post("/logout", self._log_out, None),
             *RunPages(site).routes(),
             *ReviewPages(site).routes(),
             *ReleasePages(site).routes(),
@@ -125,10 +125,12 @@ class _Pages:
         self._site.check_form(request, form, _NO_SESSION)
         key = self._site.state(request).keys.find(form.get("key", "").strip())
         if key is None or (not key.allows("read") and not key.allows("review")):
-            return self._rejected(request, "This key is wrong, expired or revoked, or does not have the scope read.")
+            message = "This key is wrong, expired or revoked, or does not have the scope read or review."
+            return self._rejected(request, message)
         with self._site.service.database.writing() as connection:
             audit.record(connection, who=key.id, what="login", origin=origin_of(request))
-        return self._logged_in(request, key.id, RedirectResponse("/", 303))
+        first = "/" if key.allows("read") else "/review"
+        return self._logged_in(request, key.id, RedirectResponse(first, 303))
 
     def _rejected(self, request: Request, message: str) -> Response:
         try:

@@ -118,13 +118,13 @@ class ServiceSite:
 
         return Route(path, endpoint, methods=["GET"])
 
-    def post(self, path: str, handler: FormHandler, scope: Scope) -> Route:
+    def post(self, path: str, handler: FormHandler, scope: Scope | None) -> Route:
         """Return a route for a form. Its token is checked before the handler is called.
 
         Args:
             path: Its path.
             handler: Makes the change.
-            scope: What the visitor must be allowed to do.
+            scope: What the visitor must be allowed to do; None for every visitor who has logged in.
         """
 
         async def endpoint(request: Request) -> Response:
@@ -159,8 +159,8 @@ class ServiceSite:
                 403, "This form has expired, or was sent before. Go back, reload the page and try again."
             )
 
-    def _check(self, request: Request, visitor: Visitor, scope: Scope) -> None:
-        if not visitor.allows(scope):
+    def _check(self, request: Request, visitor: Visitor, scope: Scope | None) -> None:
+        if scope is not None and not visitor.allows(scope):
             self.record(request, visitor, "access.rejected", scope)
             raise RefusedError(403, f"Your key does not have the scope {scope}.")
         book = request.path_params.get("book") or request.query_params.get("book")
@@ -212,6 +212,8 @@ class ServiceSite:
     ) -> Result:
         """Make a change, with its row in the audit log in the same transaction.
 
+        There is no row if the result is False: nothing has changed.
+
         Args:
             request: The request.
             visitor: Who makes it.
@@ -221,7 +223,8 @@ class ServiceSite:
         """
         with self.service.database.writing() as connection:
             result = make(connection)
-            audit.record(connection, who=visitor.id, what=what, target=target, origin=origin_of(request))
+            if result is not False:
+                audit.record(connection, who=visitor.id, what=what, target=target, origin=origin_of(request))
         return result
 
     # Reading
