@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from ace_server import reviews, tables
+from ace_server import releases, reviews, tables
 from ace_server.database import Database, new_id, now
 from tests.server.api import Api, running_api
 from tests.server.service_world import wait_until
@@ -100,6 +100,18 @@ def test_a_review_is_decided_once_and_its_texts_are_for_reviewers(api: Api) -> N
         actions = list(connection.scalars(sa.select(tables.audit.c.what).order_by(tables.audit.c.number)))
     assert actions.count("text.read") == 1
     assert actions.count("review.decide") == 2
+
+
+def test_a_release_cannot_be_edited(api: Api) -> None:
+    with api.service.database.writing() as connection:
+        release = releases.add_release(connection, "default", 0, by="worker", reason="for the test")
+        review = reviews.add_review(connection, "default", "release", release=release)
+    refused = api.post(f"/review/{review}", {"decision": "edit", "content": "Another text."})
+    assert (refused.status_code, refused.json()["error"]["message"]) == (
+        400,
+        "A release can be accepted or rejected, but not edited.",
+    )
+    assert [row.state for row in api.rows(tables.review)] == ["open"]
 
 
 def test_a_review_that_is_deleted_while_it_is_decided_is_missing(api: Api) -> None:

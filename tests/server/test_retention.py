@@ -23,6 +23,7 @@ from ace_server.settings import ServerSettings
 from ace_server.tables import audit as audit_table
 from ace_server.tables import batch, book, deletion, feedback, login_token, request, review
 from tests.requirement import missing
+from tests.server.service_world import wait_until
 
 DAY = 86_400.0
 SETTINGS = ServerSettings()
@@ -269,6 +270,26 @@ def test_a_deletion_stays_open_while_a_batch_learns_from_the_subject(world: Worl
     assert world.run_deletions() == 0
     assert world.answers() == []
     assert MARKER.encode() not in world.raw()
+
+
+def test_two_processes_that_delete_a_subject_note_the_batches_of_both(world: World) -> None:
+    own, others = world.learn(state="running"), world.learn(state="running")
+    world.judge(world.ask(subject="jane"), state="batched", batch=own)
+    world.delete("jane")
+    deleting = threading.Thread(target=world.run_deletions)
+
+    def waits() -> bool:
+        with world.database.reading() as connection:
+            return bool(connection.scalar(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
+
+    with world.database.writing() as connection:  # the other process
+        connection.execute(sa.update(deletion).values(batches=others))
+        deleting.start()
+        if not world.database.is_sqlite:  # there, a transaction that writes waits before it reads
+            wait_until(waits)
+    deleting.join()
+    with world.database.reading() as connection:
+        assert set(str(connection.scalar(sa.select(deletion.c.batches))).split()) == {own, others}
 
 
 def test_what_a_subject_does_after_the_deletion_is_kept(world: World) -> None:

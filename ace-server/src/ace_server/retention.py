@@ -294,7 +294,8 @@ def _note_batches(database: Database, deletion_id: str, batches_of_subject: sa.S
     with database.writing() as connection:
         found = [str(each) for each in connection.scalars(batches_of_subject.distinct())]
         if found:
-            known = connection.scalar(sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)) or ""
+            noted = sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)
+            known = connection.scalar(noted.with_for_update()) or ""  # another process may add batches at the same time
             batches = " ".join(dict.fromkeys([*known.split(), *found]))
             connection.execute(sa.update(deletion).where(deletion.c.id == deletion_id).values(batches=batches))
 

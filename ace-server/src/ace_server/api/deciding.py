@@ -52,6 +52,8 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
     if body.decision == "edit" and not body.content and not body.ground_truth:
         raise ApiError(400, "With the decision edit, content or ground_truth must be given.")
     row = await _one(access, tables.review, review)
+    if body.decision == "edit" and row.release is not None:
+        raise ApiError(400, "A release can be accepted or rejected, but not edited.")
 
     def change(connection: sa.Connection) -> None:
         reviews.decide(
