@@ -84,6 +84,16 @@ def test_json_has_the_decision_about_each_attempt(here: Run, tmp_path: Path, mod
     assert [epoch["pending"] for epoch in data["epochs"]] == [1]
 
 
+def test_an_insight_that_a_later_attempt_supports_is_not_counted_as_pending(
+    here: Run, tmp_path: Path, model: list[str]
+) -> None:
+    append(tmp_path, *(attempt(f"bd-{number}", "LESSON one", error="") for number in (1, 2, 3)))
+    append(tmp_path, attempt("bd-4", "LESSON two", error=""))
+    data = here("learn", "--mode", "online", "--json", *model).data
+    assert [epoch["pending"] for epoch in data["epochs"]] == [1]
+    assert here("status", "--json").data["insights"]["pending"] == 1
+
+
 def test_the_files_of_the_loop_are_not_learned_from(here: Run, tmp_path: Path, model: list[str]) -> None:
     append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"))
     assert here("learn", "--mode", "online", *model).code == 0

@@ -298,6 +298,8 @@ class InsightsFound:
     """The number of insights with at least this confidence."""
     pending: int
     """The number of the other insights."""
+    pending_ids: Sequence[str] = ()
+    """The ids of the other insights in the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,6 +231,7 @@ class InsightStep:
                 min_confidence=self.min_confidence,
                 ready=len(found.ready),
                 pending=len(found.pending),
+                pending_ids=tuple(insight.id for insight in found.pending),
             )
         )
 

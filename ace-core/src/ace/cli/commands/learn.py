@@ -330,6 +330,7 @@ class Learn(LearningCommand):
                 self.journal.pruned = step.pruned
             elif isinstance(step, InsightOutcomeStep):  # the last validation may have rolled back what it noted
                 step.end_run(0)
+                self.journal.note_pending(step.log)
             elif isinstance(step, PersistStep):
                 step.write()
         return results

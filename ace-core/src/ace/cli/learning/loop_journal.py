@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from ace.calls.secrets import redact
@@ -21,6 +21,7 @@ from ace.protocols.observers import (
 )
 
 if TYPE_CHECKING:
+    from ace.insights import InsightLog
     from ace.skillbook import Skillbook
 
 __all__ = ["LoopJournal"]
@@ -52,7 +53,8 @@ class _Epoch:
     traces: int = 0
     accepted: int = 0
     refused: int = 0
-    pending: int = 0
+    pending: set[str] = field(default_factory=set)
+    """The ids of the insights that stayed pending."""
     failed: int = 0
     added: int = 0
     net_before: int = 0
@@ -92,6 +94,16 @@ class LoopJournal:
         self._total = total
         self._first_net = self._net()
 
+    def note_pending(self, log: InsightLog) -> None:
+        """Count only the insights that are still pending after the run: later traces may have supported the others.
+
+        Args:
+            log: The log of insights of the run.
+        """
+        still = {insight.id for insight in log.insights(status="pending")}
+        for epoch in self._epochs.values():
+            epoch.pending &= still
+
     def __call__(self, event: Event) -> None:
         """Handle one event of the run."""
         if not isinstance(event, InsightsFound | BatchJudged | ArtifactWritten | SkillsChanged | SampleEnded):
@@ -121,7 +133,7 @@ class LoopJournal:
         epoch.failed += event.error is not None
         epoch.accepted += accepted
         epoch.refused += trace.verdict is not None and not trace.verdict.accepted
-        epoch.pending += 0 if trace.found is None else trace.found.pending
+        epoch.pending.update(() if trace.found is None else trace.found.pending_ids)
         epoch.added += trace.added if accepted else 0
         epoch.net_after = self._net()
         if len(self.decisions) == _MOST_KEPT:
@@ -179,7 +191,7 @@ class LoopJournal:
                 "traces": each.traces,
                 "accepted": each.accepted,
                 "refused": each.refused,
-                "pending": each.pending,
+                "pending": len(each.pending),
                 "failed": each.failed,
                 "added": each.added,
                 "net_before": each.net_before,
@@ -197,7 +209,7 @@ class LoopJournal:
             change = each.net_after - each.net_before
             lines.append(
                 f"{f'epoch {number}: ' if several else ''}{counted(each.traces, 'trace')}, {each.accepted} accepted, "
-                f"{each.refused} refused, {counted(each.pending, 'insight')} pending, "
+                f"{each.refused} refused, {counted(len(each.pending), 'insight')} pending, "
                 f"{counted(each.added, 'skill')} added; net score {each.net_before} -> {each.net_after} ({change:+d})"
             )
         if self.pruned:
