@@ -111,7 +111,7 @@ def retry_batch(connection: sa.Connection, batch: str) -> int:
         The number of feedback items that are tried again.
 
     Raises:
-        BatchNotFailedError: There is no such batch, or it has not failed.
+        BatchNotFailedError: The batch does not exist or has not failed.
     """
     changed = connection.execute(
         sa.update(_BATCH).where(_BATCH.c.id == batch, _BATCH.c.state == "failed").values(state="queued", ended_at=None)

@@ -63,7 +63,7 @@ def publish(connection: sa.Connection, release: str, *, by: str, reason: str | N
         Whether it was not published already.
 
     Raises:
-        UnknownReleaseError: There is no such release.
+        UnknownReleaseError: The release does not exist.
     """
     found = connection.execute(sa.select(_RELEASE.c.book).where(_RELEASE.c.id == release)).first()
     if found is None:

@@ -97,7 +97,7 @@ def decide(
         note: The reason, for other reviewers.
 
     Raises:
-        UnknownReviewError: There is no such review.
+        UnknownReviewError: The review does not exist.
         AlreadyDecidedError: It was decided before.
     """
     decided = connection.execute(

@@ -62,7 +62,7 @@ class Service:
             name: The name of the book.
 
         Raises:
-            UnknownBookError: There is no such book.
+            UnknownBookError: The book does not exist.
         """
         with self.database.reading() as connection:
             row = connection.execute(sa.select(tables.book.c.location).where(tables.book.c.name == name)).first()
@@ -77,7 +77,7 @@ class Service:
             name: The name of the book.
 
         Raises:
-            UnknownBookError: There is no such book.
+            UnknownBookError: The book does not exist.
             SkillbookError: It cannot be opened.
         """
         from ace import Skillbook

@@ -58,7 +58,7 @@ class Access:
             return ApiError(503, "No release could be loaded yet.", retry_after=5)
         if inference.has_book(book):
             return ApiError(503, "The skillbook cannot be read.", retry_after=5)
-        return ApiError(404, "There is no such book.")
+        return ApiError(404, "The book does not exist.")
 
     def record(self, what: str, target: str | None = None) -> None:
         """Add a row to the audit log, soon.

@@ -171,7 +171,7 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
 
 
 async def _changed(access: Access, change: Callable[[sa.Connection], Any], what: str, target: str) -> Any:
-    """Make a change, with its row in the audit log in the same transaction; none if the result is False: no change."""
+    """Make a change, with its row in the audit log in the same transaction, unless its result is False (no change)."""
 
     def recorded(connection: sa.Connection) -> Any:
         result = change(connection)
@@ -190,7 +190,7 @@ async def _one(access: Access, table: sa.Table, identifier: str) -> Row:
 
 
 def _missing(table: sa.Table) -> ApiError:
-    return ApiError(404, f"There is no such {table.name}.")
+    return ApiError(404, f"The {table.name} does not exist.")
 
 
 async def _check_arms(access: Access, book: str, arms: tuple[Arm, ...]) -> None:

@@ -42,7 +42,7 @@ _MEANINGS: Final[Mapping[int, str]] = {
     400: "The request is not valid.",
     401: "The key is missing, wrong, expired or revoked.",
     403: "The key does not allow this.",
-    404: "There is no such object.",
+    404: "The object does not exist.",
     409: "It was already decided, or conflicts with what is stored.",
     413: "The body is too large.",
     429: "The rate, the budget or the number of requests in flight of the key is exceeded.",

@@ -132,7 +132,7 @@ async def get_run(access: Reads, run: ObjectId) -> RunOut:
     """Return a batch of feedback, and the run that learns from it."""
     rows = await rows_of(access, sa.select(tables.batch).where(tables.batch.c.id == run))
     if not rows or not access.key.is_for(rows[0].book):
-        raise ApiError(404, "There is no such run.")
+        raise ApiError(404, "The run does not exist.")
     return from_row(RunOut, rows[0])
 
 

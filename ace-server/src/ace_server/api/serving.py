@@ -111,7 +111,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             raise ApiError(400, "At least one of thumb, score, correction and comment must be given.")
         known = await _known_request(access.state, body.request_id)
         if known is None or not access.key.is_for(known.book):
-            raise ApiError(404, "There is no such request.")
+            raise ApiError(404, "The request does not exist.")
         given = GivenFeedback(
             request=body.request_id,
             book=known.book,

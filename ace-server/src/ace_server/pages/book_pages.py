@@ -55,7 +55,7 @@ _SHOWN_SKILLS: Final = 5
 
 
 class NotFoundError(Exception):
-    """There is no such page. The text says what is missing, and where to look."""
+    """The page does not exist. The text says what is missing, and where to look."""
 
 
 class TaughtTrace(NamedTuple):

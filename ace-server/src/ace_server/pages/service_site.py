@@ -212,7 +212,7 @@ class ServiceSite:
     ) -> Result:
         """Make a change, with its row in the audit log in the same transaction.
 
-        There is no row if the result is False: nothing has changed.
+        If the result is False, nothing has changed, and no row is added.
 
         Args:
             request: The request.
