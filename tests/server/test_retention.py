@@ -285,7 +285,7 @@ def test_two_processes_that_delete_a_subject_note_the_batches_of_both(world: Wor
     with world.database.writing() as connection:  # the other process
         connection.execute(sa.update(deletion).values(batches=others))
         deleting.start()
-        if not world.database.is_sqlite:  # there, a transaction that writes waits before it reads
+        if not world.database.is_sqlite:  # SQLite lets a transaction that writes wait before it reads
             wait_until(waits)
     deleting.join()
     with world.database.reading() as connection:

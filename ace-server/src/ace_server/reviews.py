@@ -10,7 +10,14 @@ from ace_server import releases, tables
 from ace_server.database import new_id, now
 from ace_server.seal import Seal
 
-__all__ = ["AlreadyDecidedError", "ReviewDecision", "UnknownReviewError", "add_review", "decide"]
+__all__ = [
+    "AlreadyDecidedError",
+    "ReleaseNotEditableError",
+    "ReviewDecision",
+    "UnknownReviewError",
+    "add_review",
+    "decide",
+]
 
 ReviewDecision = Literal["accept", "edit", "reject"]
 
@@ -25,6 +32,10 @@ class UnknownReviewError(LookupError):
 
 class AlreadyDecidedError(Exception):
     """The review was decided before."""
+
+
+class ReleaseNotEditableError(Exception):
+    """The decision is to edit a release, which can only be accepted or rejected."""
 
 
 def add_review(
@@ -99,6 +110,7 @@ def decide(
     Raises:
         UnknownReviewError: The review does not exist.
         AlreadyDecidedError: It was decided before.
+        ReleaseNotEditableError: The decision is `edit`, and it is about a release.
     """
     decided = connection.execute(
         sa.update(_REVIEW)
@@ -126,6 +138,8 @@ def decide(
 
 
 def _decide_release(connection: sa.Connection, release: str, decision: ReviewDecision, by: str) -> None:
+    if decision == "edit":
+        raise ReleaseNotEditableError("a release can be accepted or rejected, but not edited")
     if decision == "reject":
         table = tables.release
         connection.execute(

@@ -7,12 +7,14 @@ import hashlib
 import io
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 import ace_server.pages
 from ace_server import audit, reviews, tables
@@ -171,6 +173,39 @@ def test_what_changed_nothing_is_not_recorded_as_a_change(world: World) -> None:
     [ada] = world.rows(tables.key, tables.key.c.name == "Ada")
     recorded = [row.what for row in world.rows(tables.audit, tables.audit.c.who == ada.id)]
     assert recorded == ["login", "release.publish", "key.revoke"]
+
+
+def test_a_release_cannot_be_edited(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    release = world.release(1)
+    review = world.add(tables.review, book="default", kind="release", release=release, state="open")
+    path = f"/review/{review}"
+    form = {"decision": "edit", "content": "Another text.", "csrf": form_token(admin.get(path), path)}
+    answer = admin.post(path, data=form)
+    assert answer.status_code == 400 and "can be accepted or rejected, but not edited" in answer.text
+    assert [row.state for row in world.rows(tables.release)] == ["candidate"]
+    assert [row.state for row in world.rows(tables.review)] == ["open"]
+
+
+def test_a_review_that_is_deleted_while_it_is_decided_is_missing(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    path = f"/review/{world.ask_for_review('Who pays?', 'Anna', correction='Okafor')}"
+    form = {"decision": "accept", "csrf": form_token(admin.get(path), path)}
+    is_read = threading.Event()
+    statuses: list[int] = []
+
+    def note(connection: object, cursor: object, statement: str, *others: object) -> None:
+        if "FROM review" in statement and statement.startswith("SELECT"):
+            is_read.set()
+
+    deciding = threading.Thread(target=lambda: statuses.append(admin.post(path, data=form).status_code))
+    event.listen(world.service.database.engine, "after_cursor_execute", note)
+    with world.service.database.writing() as connection:
+        connection.execute(sa.delete(tables.review))
+        deciding.start()
+        is_read.wait()
+    deciding.join()
+    assert statuses == [404]
 
 
 def test_the_audit_log_says_from_where_a_key_was_added(world: World) -> None:

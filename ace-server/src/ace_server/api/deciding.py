@@ -52,8 +52,6 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
     if body.decision == "edit" and not body.content and not body.ground_truth:
         raise ApiError(400, "With the decision edit, content or ground_truth must be given.")
     row = await _one(access, tables.review, review)
-    if body.decision == "edit" and row.release is not None:
-        raise ApiError(400, "A release can be accepted or rejected, but not edited.")
 
     def change(connection: sa.Connection) -> None:
         reviews.decide(
@@ -73,6 +71,8 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
         raise ApiError(409, "It was already decided.") from None
     except reviews.UnknownReviewError:  # deleted since it was read, with its subject or because of its age
         raise _missing(tables.review) from None
+    except reviews.ReleaseNotEditableError:
+        raise ApiError(400, "A release can be accepted or rejected, but not edited.") from None
     if row.release is not None:
         access.state.inference.wake()
     return from_row(ReviewOut, await _one(access, tables.review, review))

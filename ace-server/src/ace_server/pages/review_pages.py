@@ -123,6 +123,8 @@ class ReviewPages:
             return self._decided(request, visitor, self._site.one(_REVIEW, row.id, visitor), status=409)
         except reviews.UnknownReviewError as error:  # deleted since it was read
             raise NotFoundError(str(error)) from None
+        except reviews.ReleaseNotEditableError:
+            raise RefusedError(400, "A release can be accepted or rejected, but not edited.") from None
         if row.release is not None:
             self._site.state(request).inference.wake()
         following = next((each for each in waiting if each > row.id), None)
