@@ -326,3 +326,54 @@ def test_a_signal_while_a_local_model_is_loaded_ends_the_command(tmp_path: Path,
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
     assert (process.returncode, err) == (130, "ace: interrupted\n")
+
+
+# The signal arrives while a native module that is being imported imports a module itself.
+IN_NATIVE_IMPORT = """
+import os, signal, sys
+from ace.cli.signals import run_heeding_signals
+
+native, imported_by_it, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+seen = []
+
+class Signalling:
+    def find_spec(self, name, path=None, target=None):
+        if name == imported_by_it and not seen:
+            seen.append(name)
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGTERM)
+        return None
+
+def command():
+    sys.modules.pop(imported_by_it, None)
+    sys.meta_path.insert(0, Signalling())
+    try:
+        __import__(native)
+        while True:
+            pass
+    finally:
+        print(seen, native in sys.modules, flush=True)
+
+sys.exit(run_heeding_signals(command))
+"""
+
+NATIVE_MODULES = [("_decimal", "numbers"), ("orjson.orjson", "uuid")]
+"""Each with a module that it imports when it is imported. An interruption there makes orjson crash."""
+
+
+@pytest.mark.parametrize(("native", "imported_by_it"), NATIVE_MODULES)
+def test_a_signal_in_the_import_of_a_native_module_ends_the_command_after_it(native: str, imported_by_it: str) -> None:
+    if native.startswith("orjson"):
+        needed_model("smollm2-135m")  # orjson comes with the package that runs it
+    process = subprocess.run(
+        [sys.executable, "-c", IN_NATIVE_IMPORT, native, imported_by_it, "1"], capture_output=True, text=True
+    )
+    assert (process.returncode, process.stderr) == (130, "ace: interrupted\n")
+    assert process.stdout == f"[{imported_by_it!r}] True\n"
+
+
+def test_a_second_signal_in_the_import_of_a_native_module_ends_the_process() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", IN_NATIVE_IMPORT, "_decimal", "numbers", "2"], capture_output=True, text=True
+    )
+    assert process.returncode == 130 and "Traceback" not in process.stderr

@@ -20,6 +20,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.machinery import ExtensionFileLoader
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -38,6 +39,14 @@ EXIT_CODE = 130
 
 _GRACE = 1.0
 """The time that a handler has after the second signal before the watcher ends the process, in seconds."""
+
+_RETRY_DELAY = 0.01
+"""The time after which a signal that arrived in the import of a native module is delivered again, in seconds."""
+
+_DELIVER_AGAIN = 0
+"""What the handler writes to the watcher to have a signal delivered again; no signal has this number."""
+
+_NATIVE_IMPORTS = frozenset((ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__))
 
 _actions: list[Callable[[], None]] = []
 _handler_ends_process = threading.Event()
@@ -98,16 +107,19 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         if is_ending:
             os.write(2, b"ace: stopped immediately\n")
             end_process()
+        if watcher is not None and _imports_native_module(frame):
+            watcher.deliver_again()
+            return
         is_ending = True
         raise KeyboardInterrupt
 
     before = {each: signal.getsignal(each) for each in heeded}
-    stop_watching: Callable[[], None] | None = None
+    watcher: _Watcher | None = None
     code = None
     try:  # a signal may come as soon as the first handler is there, and starting a thread takes time
         for each in heeded:
             signal.signal(each, end)
-        stop_watching = _watcher_started(frozenset(heeded))
+        watcher = _Watcher(frozenset(heeded))
         code = command()
         is_over = code != EXIT_CODE
     except BaseException as error:
@@ -121,8 +133,8 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
             # What runs at the exit may wait, as for threads that are in the middle of a call.
             atexit.register(_ignore, heeded)
         else:
-            if stop_watching is not None:
-                stop_watching()
+            if watcher is not None:
+                watcher.stop()
             for each, old in before.items():
                 signal.signal(each, old)
     return code
@@ -133,32 +145,63 @@ def _ignore(signals: Sequence[signal.Signals]) -> None:
         signal.signal(each, signal.SIG_IGN)
 
 
-def _watcher_started(heeded: frozenset[int]) -> Callable[[], None]:
-    """Start a thread that ends the process at the second signal if the main thread does not.
+def _imports_native_module(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code in _NATIVE_IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
 
-    Returns:
-        Stops the thread.
+
+class _Watcher:
+    """A thread that ends the process at the second signal if the main thread does not.
+
+    It reads from a pipe the number of each signal, which the interpreter writes, and `_DELIVER_AGAIN`, which the
+    handler writes. The lock makes sure that it delivers nothing again once it is stopped: other handlers follow then.
     """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    _handler_ends_process.clear()
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reading, heeded), name="ace-signals", daemon=True).start()
 
-    def stop() -> None:
-        signal.set_wakeup_fd(before)
-        os.close(writing)  # the watcher reads to the end, and ends
+    def __init__(self, heeded: frozenset[int]) -> None:
+        self._heeded = heeded
+        self._main_thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        _handler_ends_process.clear()
+        self._before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=(reading,), name="ace-signals", daemon=True).start()
 
-    return stop
+    def deliver_again(self) -> None:
+        """Deliver the signal that is being handled once more, soon."""
+        os.write(self._writing, bytes([_DELIVER_AGAIN]))
 
+    def stop(self) -> None:
+        """End the thread."""
+        with self._lock:
+            self._stopped.set()
+        signal.set_wakeup_fd(self._before)
+        os.close(self._writing)  # the thread reads to the end, and ends
 
-def _watch(reading: int, heeded: frozenset[int]) -> None:
-    received = 0
-    with os.fdopen(reading, "rb", buffering=0) as pipe:
-        while numbers := pipe.read(64):
-            received += sum(number in heeded for number in numbers)
-            if received > 2 or (received == 2 and not _handler_ends_process.wait(_GRACE)):
-                end_process()
+    def _watch(self, reading: int) -> None:
+        received = 0
+        last = signal.SIGINT
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while numbers := pipe.read(64):
+                for number in numbers:
+                    if number in self._heeded:
+                        last = signal.Signals(number)
+                        received += 1
+                if received > 2 or (received == 2 and not _handler_ends_process.wait(_GRACE)):
+                    end_process()
+                if _DELIVER_AGAIN in numbers:
+                    received -= 1  # the interpreter is about to write it again
+                    self._deliver(last)
+
+    def _deliver(self, number: signal.Signals) -> None:
+        self._stopped.wait(_RETRY_DELAY)
+        with self._lock:
+            if not self._stopped.is_set():
+                signal.pthread_kill(self._main_thread, number)  # a real signal ends a wait of the main thread
 
 
 Result = TypeVar("Result")

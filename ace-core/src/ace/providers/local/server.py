@@ -98,23 +98,27 @@ def start_server(
         LocalModelError: The file cannot be loaded.
     """
     check_runtime()
-    with _environment(_WAIT_WITHOUT_SPINNING):
-        runtime: Any = importlib.import_module("xllamacpp")
-    params = runtime.CommonParams()
-    params.model.path = str(path)
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.api_keys = [key]
-    params.ui = False
-    params.endpoint_slots = True
-    params.verbosity = _LOG_NOTHING
-    params.n_parallel = slots
-    params.n_ctx = context_tokens * slots
-    params.cache_prompt = not repeatable
-    params.cache_ram_mib = 0 if repeatable else _PROMPT_CACHE_MEBIBYTES
-    params.cpuparams.n_threads = threads
-    params.cpuparams_batch.n_threads = threads
-    return _loaded(lambda: _running(runtime.Server(params), key), path)
+
+    def load() -> NativeServer:
+        with _environment(_WAIT_WITHOUT_SPINNING):
+            runtime: Any = importlib.import_module("xllamacpp")
+        params = runtime.CommonParams()
+        params.model.path = str(path)
+        params.hostnames = ["127.0.0.1"]
+        params.port = 0
+        params.api_keys = [key]
+        params.ui = False
+        params.endpoint_slots = True
+        params.verbosity = _LOG_NOTHING
+        params.n_parallel = slots
+        params.n_ctx = context_tokens * slots
+        params.cache_prompt = not repeatable
+        params.cache_ram_mib = 0 if repeatable else _PROMPT_CACHE_MEBIBYTES
+        params.cpuparams.n_threads = threads
+        params.cpuparams_batch.n_threads = threads
+        return _running(runtime.Server(params), key)
+
+    return _loaded(load, path)
 
 
 def _running(server: NativeServer, key: str) -> NativeServer:
@@ -139,8 +143,9 @@ def _running(server: NativeServer, key: str) -> NativeServer:
 def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
     """Load a model in a separate thread, and wait for it.
 
-    On the main thread, a signal handler could raise inside the constructor of the runtime, which would then wait
-    indefinitely for a server that it has not told to stop. Here, it raises while this function waits.
+    On the main thread, a signal handler could raise while the runtime is imported, which crashes a module that it
+    imports (orjson), or inside the constructor of the runtime, which would then wait indefinitely for a server that it
+    has not told to stop. Here, it raises while this function waits.
     """
     outcome: Future[NativeServer] = Future()
 
