@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, instance_of
+from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
+from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.pruning import PruneRules, prune, skills_to_prune
 
 if TYPE_CHECKING:
@@ -73,3 +75,6 @@ class PruneStep:
         self.pruned += [each.skill.id for each in found]
         for each in found:
             logger.info("Skill %s was removed after epoch %d: %s", each.skill.id, epoch, each.reason)
+        if is_observed():
+            removed = tuple(SkillChange("REMOVE", each.skill.id) for each in found)
+            emit(SkillsChanged(current_call_scope().run_id, "", removed, ()))
