@@ -74,6 +74,20 @@ def test_a_failed_sample_counts_in_its_epoch(here: Run, model: list[str], tmp_pa
     assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
 
 
+def test_samples_that_a_stopped_run_did_not_reach_are_not_wrong_answers(
+    here: Run, model: list[str], tmp_path: Path
+) -> None:
+    lines = [{"question": f"What about LESSON w{number}?", "ground_truth": "x"} for number in range(3)]
+    lines.insert(1, {"question": "REFUSED", "ground_truth": "x"})
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    arguments = ["--epochs", "2", "--lag", "0", "--no-prove", "--fail-fast", "--results", "new.json"]
+    done = here("train", "in.jsonl", *arguments, "--json", *model)
+    assert (done.code, done.data["stopped_by"]) == (1, "fail_fast"), done.err
+    assert done.data["answers"] == [{"epoch": 1, "right": 0, "of": 2}]
+    [epoch] = written(tmp_path / "new.json")["epochs"]
+    assert (epoch["epoch"], epoch["samples"], epoch["learned"]) == (1, 2, 1)
+
+
 @pytest.mark.parametrize("option", ["--results", "--log"])
 def test_a_file_that_cannot_be_written_is_said_before_any_call(
     option: str, here: Run, logs: Path, model: list[str], server: ScriptedServer, tmp_path: Path

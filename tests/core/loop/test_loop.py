@@ -154,6 +154,28 @@ def test_offline_ends_with_its_reason_in_json(here: Run, tmp_path: Path, model: 
     assert (data["stopped_by"], len(data["epochs"])) == ("nothing_accepted", 1)
 
 
+def test_an_epoch_that_only_removes_skills_changes_the_skillbook(here: Run, tmp_path: Path, model: list[str]) -> None:
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        book.add_skill("rules", "Never mind.", metadata={"harmful": 4})
+    append(tmp_path, attempt("bd-1", "nothing to learn", error=""))
+    done = here("learn", "--mode", "offline", "--epochs", "1", *model)
+    assert "removed after an epoch: rules-00001" in done.out
+    assert re.search(r"^skills removed +1$", done.out, re.MULTILINE)
+    assert "No skill of" not in done.out and texts(tmp_path) == []
+
+
+def test_the_results_of_a_loop_that_ends_early_are_those_of_its_epochs(
+    here: Run, tmp_path: Path, model: list[str]
+) -> None:
+    append(tmp_path, *(attempt(f"bd-{task}", f"LESSON w{task} BECAUSE src/a.ts") for task in range(4)))
+    done = here("learn", "--mode", "offline", "--epochs", "7", "--no-prove", "--results", "r.json", "--json", *model)
+    assert done.data["stopped_by"] == "nothing_accepted", done.err
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["epochs"]
+    assert [(each["epoch"], each["samples"], each["learned"]) for each in found] == [(1, 4, 4), (2, 4, 4)]
+    told = done.data["epochs"]
+    assert [{name: each[name] for name in told[0]} for each in found] == told
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

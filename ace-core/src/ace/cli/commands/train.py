@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ace.cli.inputs import GatheredTraces
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
+from ace.cli.learning.run_report import processed_by_epoch
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
@@ -156,15 +157,14 @@ class Train(LearningCommand):
         return place.keeps_history and (not self.validation.validate or place.validation_log is not None)
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
-        """Return the number of correct answers in each epoch. A failed sample counts as a wrong answer."""
-        if not results:
-            return {"answers": []}
-        per_epoch = len(results) // epochs
+        """Return the number of correct answers in each epoch. A failed sample counts as a wrong answer.
+
+        Samples that were not processed, because the run was stopped, are not counted.
+        """
         counted = []
-        for epoch in range(epochs):
-            part = results[epoch * per_epoch : (epoch + 1) * per_epoch]
+        for epoch, part in processed_by_epoch(results, max(1, len(results) // epochs)):
             right = sum(_is_right(result.output.trace) for result in part if result.output is not None)
-            counted.append({"epoch": epoch + 1, "right": right, "of": len(part)})
+            counted.append({"epoch": epoch, "right": right, "of": len(part)})
         return {"answers": counted}
 
     def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:

@@ -114,7 +114,7 @@ class RunPlan:
                         settings=self.settings,
                         options=self._other_options(),
                         outcome=outcome,
-                        epochs=epochs_of(done.results, self.settings.epochs),
+                        epochs=epochs_of(done.results, len(inputs)),
                         book=book,
                     )
         if self.as_json:

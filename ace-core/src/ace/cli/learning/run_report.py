@@ -46,6 +46,7 @@ __all__ = [
     "SkillCounts",
     "epochs_of",
     "print_report",
+    "processed_by_epoch",
     "report_as_json",
     "write_results",
 ]
@@ -454,7 +455,7 @@ def write_results(
         settings: The settings of the run. Keys are hidden.
         options: The other options of the run.
         outcome: What `--json` says about the outcome.
-        epochs: What `epochs_of` returned.
+        epochs: What `epochs_of` returned. What the outcome says about an epoch is added to it.
         book: The skillbook after the run.
 
     Raises:
@@ -467,27 +468,27 @@ def write_results(
         },
         "options": dict(options),
     }
+    told = outcome.get("epochs")
+    told_of = {each["epoch"]: each for each in told} if isinstance(told, list) else {}
     document = {
         "schema": JSON_SCHEMA,
         **about,
         "configuration": configuration,
         **outcome,
-        "epochs": list(epochs),
+        "epochs": [{**told_of.get(each["epoch"], {}), **each} for each in epochs],
         "version": book.version,
         "book": json.loads(book.dumps()),
     }
     replace_file(path, f"{json.dumps(document, indent=2)}\n".encode("ascii"))
 
 
-def epochs_of(results: Sequence[SampleResult[ACEStepContext]], epochs: int) -> list[dict[str, object]]:
+def epochs_of(results: Sequence[SampleResult[ACEStepContext]], size: int) -> list[dict[str, object]]:
     """Return what came of the samples of each epoch: how many failed, and the mean of each of their metrics.
 
     Args:
-        results: The results of all epochs, in order; fewer if the run was stopped.
-        epochs: The number of passes over the inputs.
+        results: The results of all epochs, in order; those of the last epochs are missing if the run ended early.
+        size: The number of inputs in each epoch.
     """
-    size = max(1, len(results) // epochs)
-    parts = [results[epoch * size : (epoch + 1) * size] for epoch in range(epochs)]
     return [
         {
             "epoch": number,
@@ -495,9 +496,24 @@ def epochs_of(results: Sequence[SampleResult[ACEStepContext]], epochs: int) -> l
             "learned": sum(result.error is None for result in part),
             "metrics": _means([_metrics_of(result) for result in part]),
         }
-        for number, part in enumerate(parts, 1)
-        if part
+        for number, part in processed_by_epoch(results, size)
     ]
+
+
+def processed_by_epoch(
+    results: Sequence[SampleResult[ACEStepContext]], size: int
+) -> list[tuple[int, Sequence[SampleResult[ACEStepContext]]]]:
+    """Return the number of each epoch with the results of its samples, without those that were not processed.
+
+    Epochs in which no sample was processed, because the run was stopped before them, are omitted.
+
+    Args:
+        results: The results of all epochs, in order.
+        size: The number of inputs in each epoch.
+    """
+    parts = [results[start : start + size] for start in range(0, len(results), size)]
+    processed = [[each for each in part if not isinstance(each.error, PipelineCancelled)] for part in parts]
+    return [(number, part) for number, part in enumerate(processed, 1) if part]
 
 
 def _metrics_of(result: SampleResult[ACEStepContext]) -> Mapping[str, float]:
