@@ -377,3 +377,53 @@ def test_a_second_signal_in_the_import_of_a_native_module_ends_the_process() -> 
         [sys.executable, "-c", IN_NATIVE_IMPORT, "_decimal", "numbers", "2"], capture_output=True, text=True
     )
     assert process.returncode == 130 and "Traceback" not in process.stderr
+
+
+# The signal arrives inside a finalizer, or a callback of a weak reference; Python only prints what is raised there.
+IN_CALLBACK = """
+import os, signal, sys, weakref
+from ace.cli.signals import run_heeding_signals
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("interrupted", flush=True)
+
+class Finalized:
+    def __del__(self):
+        interrupt()
+
+class Referenced:
+    pass
+
+def command():
+    if sys.argv[1] == "finalizer":
+        Finalized()
+    else:
+        referenced = Referenced()
+        reference = weakref.ref(referenced, lambda _: interrupt())
+        del referenced
+    signal.pause()
+
+sys.exit(run_heeding_signals(command))
+"""
+
+
+@pytest.mark.parametrize("place", ["finalizer", "callback"])
+def test_a_signal_in_a_callback_whose_errors_are_lost_ends_the_command(place: str) -> None:
+    process = subprocess.run([sys.executable, "-c", IN_CALLBACK, place], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (130, "ace: interrupted\n")
+
+
+def test_an_error_in_a_finalizer_is_still_shown() -> None:
+    code = (
+        "from ace.cli.signals import run_heeding_signals\n"
+        "class Failing:\n"
+        "    def __del__(self):\n"
+        "        raise ValueError('no connection')\n"
+        "def command():\n"
+        "    Failing()\n"
+        "    return 0\n"
+        "run_heeding_signals(command)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0 and "ValueError: no connection" in process.stderr

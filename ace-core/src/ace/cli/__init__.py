@@ -37,8 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ace ...
         True
     """
-    from ace.cli.console import open_missing_streams
-    from ace.cli.signals import run_heeding_signals
+    try:
+        from ace.cli.console import open_missing_streams
+        from ace.cli.signals import run_heeding_signals
+    except KeyboardInterrupt:
+        sys.stderr.write("ace: interrupted\n")
+        return 130
 
     if arguments is None:
         open_missing_streams()

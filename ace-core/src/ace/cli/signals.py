@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -98,46 +99,64 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
     if threading.current_thread() is not threading.main_thread():
         return command()  # an application runs it, and handles signals itself
     heeded = heeded_signals()
-    is_ending = is_over = False
-
-    def end(number: int, frame: FrameType | None) -> None:
-        nonlocal is_ending
-        if is_over:
-            return
-        if is_ending:
-            os.write(2, b"ace: stopped immediately\n")
-            end_process()
-        if watcher is not None and _imports_native_module(frame):
-            watcher.deliver_again()
-            return
-        is_ending = True
-        raise KeyboardInterrupt
-
     before = {each: signal.getsignal(each) for each in heeded}
-    watcher: _Watcher | None = None
+    interrupter = _Interrupter()
     code = None
     try:  # a signal may come as soon as the first handler is there, and starting a thread takes time
         for each in heeded:
-            signal.signal(each, end)
-        watcher = _Watcher(frozenset(heeded))
+            signal.signal(each, interrupter.handle)
+        interrupter.watcher = _Watcher(frozenset(heeded))
+        sys.unraisablehook = interrupter.repeat_if_lost
         code = command()
-        is_over = code != EXIT_CODE
+        interrupter.is_over = code != EXIT_CODE
     except BaseException as error:
         # So early or so late that the command could not say so. An import that is interrupted may raise another error.
-        if not (is_ending or isinstance(error, KeyboardInterrupt)):
+        if not (interrupter.is_ending or isinstance(error, KeyboardInterrupt)):
             raise
         os.write(2, b"ace: interrupted\n")
         code = EXIT_CODE
     finally:
+        sys.unraisablehook = interrupter.hook_before
         if code == EXIT_CODE:
             # What runs at the exit may wait, as for threads that are in the middle of a call.
             atexit.register(_ignore, heeded)
         else:
-            if watcher is not None:
-                watcher.stop()
+            if interrupter.watcher is not None:
+                interrupter.watcher.stop()
             for each, old in before.items():
                 signal.signal(each, old)
     return code
+
+
+class _Interrupter:
+    """Raises `KeyboardInterrupt` at the first signal, and ends the process at the second one."""
+
+    def __init__(self) -> None:
+        self.is_ending = self.is_over = False
+        self.watcher: _Watcher | None = None
+        self.hook_before = sys.unraisablehook
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal, on the main thread."""
+        if self.is_over:
+            return
+        if self.is_ending:
+            os.write(2, b"ace: stopped immediately\n")
+            end_process()
+        if self.watcher is not None and _imports_native_module(frame):
+            self.watcher.deliver_again()
+            return
+        self.is_ending = True
+        raise KeyboardInterrupt
+
+    def repeat_if_lost(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Have the signal delivered again if what `handle` raised cannot reach the command."""
+        is_lost = self.is_ending and isinstance(unraisable.exc_value, KeyboardInterrupt)
+        if self.watcher is None or not is_lost:
+            self.hook_before(unraisable)
+        else:
+            self.is_ending = False
+            self.watcher.deliver_again()
 
 
 def _ignore(signals: Sequence[signal.Signals]) -> None:
