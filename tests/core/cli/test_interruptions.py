@@ -57,6 +57,20 @@ def wait_until_asked(server: ScriptedServer, role: str, times: int, process: sub
         time.sleep(0.01)
 
 
+def ended_by_two(process: subprocess.Popen[str], number: signal.Signals) -> str:
+    """Send a signal twice, the second time when the first one was announced, and return standard error at the end."""
+    assert process.stderr is not None
+    with process:
+        process.send_signal(number)
+        err = ""
+        for line in process.stderr:
+            err += line
+            if "stop" in line or "interrupted" in line:
+                break
+        process.send_signal(number)
+        return err + process.stderr.read()
+
+
 def taught(path: Path) -> list[str]:
     with Skillbook.open(path) as book:
         return [source.trace_id for skill in book.skills() for source in skill.sources]
@@ -110,10 +124,7 @@ def test_the_second_signal_stops_at_once_and_the_book_is_whole(tmp_path: Path, m
             while not ((tmp_path / book).exists() and taught(tmp_path / book)):
                 assert process.poll() is None, process.communicate()
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate()
+            err = ended_by_two(process, signal.SIGINT)
         finally:
             release.set()
     assert process.returncode == 130
@@ -230,10 +241,7 @@ def test_the_second_signal_ends_any_command_whose_model_never_answers(
             while len(server.requests) < 2:
                 assert process.poll() is None, process.communicate()
                 time.sleep(0.01)
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.3)
-            process.send_signal(signal.SIGTERM)
-            _, err = process.communicate()
+            err = ended_by_two(process, signal.SIGTERM)
         finally:
             release.set()
     assert process.returncode == 130

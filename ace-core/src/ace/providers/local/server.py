@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
+from ace.pipeline.threads import Event
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.local.errors import LocalModelError, RuntimeMissingError
@@ -148,17 +150,32 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
     has not told to stop. Here, it raises while this function waits.
     """
     outcome: Future[NativeServer] = Future()
+    # A thread that is interrupted while it starts another one, or waits for a future, may keep a lock that the other
+    # one needs. Neither of these does.
+    ended = Event()
+    has_begun = is_given_up = False
 
     def run() -> None:
+        nonlocal has_begun
+        has_begun = True
         try:
-            outcome.set_result(load())
+            if not is_given_up:
+                outcome.set_result(load())
         except BaseException as error:  # raised by the code that waits for the server
             outcome.set_exception(error)
+        finally:
+            ended.set()
 
-    loader = threading.Thread(target=run, name="ace-load-model", daemon=True)
-    loader.start()
     try:
-        return outcome.result(_LONGEST_START)
+        start_new_thread(run, ())
+        ended.wait_for(_LONGEST_START)
+    except KeyboardInterrupt:
+        is_given_up = True
+        if has_begun:  # native code cannot be stopped, and must not run while the process ends; a second signal may
+            ended.wait()
+        raise
+    try:
+        return outcome.result(timeout=0)
     except RuntimeError as error:
         raise LocalModelError(
             f"the model file {str(path)!r} cannot be loaded; it is incomplete, not a GGUF file, or "
@@ -170,9 +187,6 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
             f"the model file {str(path)!r} was not loaded within {_LONGEST_START:g} s; choose a smaller model",
             model=str(path),
         ) from error
-    except KeyboardInterrupt:
-        loader.join()  # native code cannot be stopped, and must not run while the process ends; a second signal may
-        raise
 
 
 @contextmanager
