@@ -46,22 +46,26 @@ class OpenRuns:
 
     def forget(self) -> None:
         """Start with no run. A forked child calls it too, because the open runs are its parent's."""
-        self._changed = threading.Condition()
+        self._changes = Changes(threading.RLock())  # the garbage collector may end a run while this is held
         self._open = 0
         self._users: Counter[object] = Counter()  # how many open runs use each pipeline
         self._is_taken = False
 
     def enter(self) -> None:
         """Count a run; first wait until no exclusive block runs."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_taken or self in _inside.get())
-            self._open += 1
+        is_inside = self in _inside.get()
+        while True:
+            self._changes.wait_until(lambda: not self._is_taken or is_inside)
+            with self._changes.lock:
+                if not self._is_taken or is_inside:
+                    self._open += 1
+                    return
 
     def leave(self) -> None:
         """Note that a run has ended."""
-        with self._changed:
+        with self._changes.lock:
             self._open -= 1
-            self._changed.notify_all()
+            self._changes.tell()
 
     def use(self, choose: Callable[[Collection[object]], P]) -> P:
         """Choose the pipeline of a run, and note that an open run uses it.
@@ -72,21 +76,21 @@ class OpenRuns:
         Returns:
             The pipeline, which must be released.
         """
-        with self._changed:
+        with self._changes.lock:
             pipeline = choose(self._users.keys())
             self._users[pipeline] += 1
             return pipeline
 
     def release(self, pipeline: object) -> None:
         """Note that a run no longer uses a pipeline."""
-        with self._changed:
+        with self._changes.lock:
             self._users[pipeline] -= 1
             if not self._users[pipeline]:
                 del self._users[pipeline]
 
     def is_alone(self, pipeline: object) -> bool:
         """Whether at most one open run uses a pipeline."""
-        with self._changed:
+        with self._changes.lock:
             return self._users[pipeline] <= 1
 
     @contextmanager
@@ -110,15 +114,19 @@ class OpenRuns:
         """
         if self in _inside.get():
             raise RuntimeError(f"{what} waits for the runs of this runner, so it cannot be called inside one of them")
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_taken and not self._open)
-            self._is_taken = True
+        is_mine = False
         try:
+            while not is_mine:
+                self._changes.wait_until(lambda: not self._is_taken and not self._open)
+                with self._changes.lock:
+                    if not self._is_taken and not self._open:
+                        self._is_taken = is_mine = True
             yield
         finally:
-            with self._changed:
-                self._is_taken = False
-                self._changed.notify_all()
+            if is_mine:
+                with self._changes.lock:
+                    self._is_taken = False
+                    self._changes.tell()
 
 
 @final

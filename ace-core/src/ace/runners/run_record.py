@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
+from ace.pipeline.threads import Changes
 from ace.runners.spend import RunSpend
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.store import ForgetsAnswers, LocksRuns, SampleKey
@@ -392,12 +393,12 @@ class RunRecord:
         Args:
             thread: The identifier of the thread; with `arun`, of that of the event loop.
         """
-        with _here:
+        with _here.lock:
             _held_here[_run_in(self.store, self.run_id)] = thread
 
     def leave_to_background(self) -> None:
         """Note that the caller does not wait for the end of the run, so that its thread may start the run again."""
-        with _here:
+        with _here.lock:
             _held_here[_run_in(self.store, self.run_id)] = _BACKGROUND
 
     def release(self) -> None:
@@ -479,7 +480,7 @@ class RunRecord:
         self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
 
 
-_here = threading.Condition()
+_here = Changes(threading.RLock())  # the garbage collector may release a run while this is held
 _held_here: dict[tuple[object, str], int] = {}
 """The runs that this process is working on, each with the thread that waits for it."""
 _BACKGROUND = 0
@@ -489,7 +490,7 @@ _BACKGROUND = 0
 def _forget_runs() -> None:
     """Forget the runs in a forked child, because its parent works on them."""
     global _here
-    _here = threading.Condition()
+    _here = Changes(threading.RLock())
     _held_here.clear()
 
 
@@ -508,22 +509,32 @@ def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
         run_id: The name of the run.
         wait: Whether to wait for a run of this process.
     """
-    key = _run_in(store, run_id)
-    with _here:
-        while key in _held_here:
-            if not wait or _held_here[key] == threading.get_ident():
-                yield False
-                return
-            _here.wait()
-        _held_here[key] = threading.get_ident()
+    key, thread = _run_in(store, run_id), threading.get_ident()
+
+    def is_decided() -> bool:
+        return key not in _held_here or not wait or _held_here[key] == thread
+
+    is_refused = is_mine = False
     try:
+        while not (is_mine or is_refused):
+            _here.wait_until(is_decided)
+            with _here.lock:
+                if key not in _held_here:
+                    _held_here[key] = thread
+                    is_mine = True
+                else:
+                    is_refused = is_decided()
+        if is_refused:
+            yield False
+            return
         lock = store.run_lock(run_id) if isinstance(store, LocksRuns) else nullcontext(True)
         with lock as is_held:
             yield is_held
     finally:
-        with _here:
-            _held_here.pop(key, None)  # it is gone in a forked child
-            _here.notify_all()
+        if is_mine:
+            with _here.lock:
+                _held_here.pop(key, None)  # it is gone in a forked child
+                _here.tell()
 
 
 def _run_in(store: SkillbookStore, run_id: str) -> tuple[object, str]:

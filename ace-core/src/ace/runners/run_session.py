@@ -14,7 +14,8 @@ Who calls what, and on which thread:
 Invariants:
 
 - `_begun` counts the samples that have been drawn and have not ended; `wait_for_samples` returns when it is 0. A sample
-  is in `_in_flight` from the end of its foreground to its own end. `_all_ended` protects both.
+  is in `_in_flight` from the end of its foreground to its own end. `_ends_of_samples` protects both, and
+  Ctrl-C cannot interrupt a thread that holds its lock.
 - The skillbook is refreshed before the context of a sample is built, so that the sample sees what others have learned.
 - The outcome of a sample is recorded durably before the next sample enters the lane and before `on_sample_end` is
   called, so after a kill it is known for each sample whether it was learned.
@@ -46,6 +47,7 @@ from ace.calls.secrets import known_secrets
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.pipeline.in_flight import InPlace
 from ace.pipeline.segment import may_block_loop
+from ace.pipeline.threads import Changes, uninterrupted
 from ace.protocols.errors import encodable
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.redaction import Redactor
@@ -157,7 +159,7 @@ class RunSession:
             self._recent = RecentReflections(options.reflection_window, store, redactor)
         self._in_flight: dict[int, SampleInFlight] = {}  # by position; see the invariants
         self._begun = 0  # samples that were drawn and have not ended
-        self._all_ended = threading.Condition()
+        self._ends_of_samples = Changes(threading.Lock())
         self._last_index = 0
         self._mark: BookMark | None = None
         self.is_idle = False
@@ -274,8 +276,8 @@ class RunSession:
         Args:
             is_alone: Whether no other run uses the pipeline. Then wait until the engine has no work left for it.
         """
-        with may_block_loop(), self._all_ended:
-            self._all_ended.wait_for(lambda: not self._begun)
+        with may_block_loop():
+            self._ends_of_samples.wait_until(lambda: not self._begun)
         if is_alone:
             self._pipeline.wait_for_background()
 
@@ -364,7 +366,7 @@ class RunSession:
             check_context(ctx, self._pipeline, self._runner, index)
             self._last_index = sample.global_index
             drawn.append(sample)
-            with self._all_ended:
+            with uninterrupted, self._ends_of_samples.lock:
                 self._begun += 1
             if is_observed():
                 emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
@@ -400,22 +402,22 @@ class RunSession:
     def _foreground_ended(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Set the position of a result in the input; the engine does not count inputs that were skipped."""
         result.index = sample.place
-        with self._all_ended:
+        with uninterrupted, self._ends_of_samples.lock:
             self._in_flight[sample.place] = sample
         self._tell_caller("on_sample_done", self._options.on_sample_done, result)
 
     def _sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
         """Record the outcome of a sample. The engine holds the sample's lane until this returns."""
-        with self._all_ended:
+        with uninterrupted, self._ends_of_samples.lock:
             sample = self._in_flight.pop(result.index)
         try:
             self._note_reflection(sample, result)
             self._ends.ended(sample, result)
             self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         finally:
-            with self._all_ended:
+            with uninterrupted, self._ends_of_samples.lock:
                 self._begun -= 1
-                self._all_ended.notify_all()
+                self._ends_of_samples.tell()
 
     def _note_reflection(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Tell later samples about the reflection on one that was learned."""
