@@ -334,9 +334,9 @@ def within_seconds(seconds: float | None, call: Callable[[], T]) -> T:
     """
     if seconds is None:
         return call()
-    from ace.pipeline.threads import threads
+    from ace.pipeline.threads import Event, threads
 
-    done = threading.Event()
+    done = Event()
     context = contextvars.copy_context()
     values: list[T] = []
     errors: list[BaseException] = []
@@ -348,7 +348,7 @@ def within_seconds(seconds: float | None, call: Callable[[], T]) -> T:
             errors.append(error)
 
     threads.start(work, done.set)
-    if not done.wait(seconds):
+    if not done.wait_for(max(0, seconds)):
         raise TimeoutError(f"no result within {seconds:g} s")
     if errors:
         raise errors[0]
