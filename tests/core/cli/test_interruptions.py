@@ -289,14 +289,17 @@ def test_the_first_signal_ends_a_download_that_gets_no_answer(tmp_path: Path, nu
 
 IN_NATIVE_CODE = """
 import ctypes, os, sys
+from _thread import start_new_thread
 from ace.cli.signals import on_forced_exit, run_heeding_signals
 
 def command():
     with on_forced_exit(lambda: os.write(1, b"restored")):
-        os.write(1, b"begun\\n")
-        lock = ctypes.create_string_buffer(64)  # a pthread_mutex_t, all zero; the second time, it is waited for
-        for _ in range(2):
-            ctypes.CDLL(None).pthread_mutex_lock(lock)
+        acquire = ctypes.CDLL(None).pthread_mutex_lock
+        lock = ctypes.create_string_buffer(64)  # a pthread_mutex_t, all zero
+        acquire(lock)
+        sys.setswitchinterval(1000)  # so the other thread begins when this one is in native code
+        start_new_thread(os.write, (1, b"begun\\n"))
+        acquire(lock)  # waits
 
 sys.exit(run_heeding_signals(command))
 """
@@ -305,7 +308,6 @@ sys.exit(run_heeding_signals(command))
 def test_the_second_signal_ends_a_process_that_is_in_native_code() -> None:
     process = subprocess.Popen([sys.executable, "-c", IN_NATIVE_CODE], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
-    time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.3)
     assert process.poll() is None, "the handler cannot run yet"
