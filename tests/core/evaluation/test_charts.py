@@ -62,6 +62,7 @@ CHARTS = {
     "versions with many digits": steps([(1_900, 3), (10_400, 12)]),
     "large numbers": steps([(1000 * place, 23_456 * place) for place in range(60)]),
     "lines that end together": steps([(2, 1), (44, 30)], harmful=[(2, 0), (44, 29)], neutral=[(2, 0), (44, 28)]),
+    "high lines that end together": steps([(2, 1), (44, 100)], harmful=[(2, 0), (44, 99)], neutral=[(2, 0), (44, 98)]),
     "lines that end as one": steps([(2, 1), (44, 30)], harmful=[(2, 0), (44, 0)], neutral=[(2, 0), (44, 0)]),
 }
 

@@ -260,9 +260,13 @@ def _values_at_the_end(plot: _Plot, values: Iterable[float]) -> Iterator[str]:
     """The last values beside the ends of their lines, each once, moved apart where they are too close."""
     x = plot.right + 9 if plot.last > plot.first else plot.across(plot.last) + _STUB + 9
     below = math.inf
+    heights: dict[float, float] = {}
     for value in sorted(set(values)):
-        y = min(plot.up(value) + 4, below - _LINE)
-        below = y
+        heights[value] = below = min(plot.up(value) + 4, below - _LINE)
+    above = 0.0
+    for value in sorted(heights, reverse=True):  # several high ones would leave the chart
+        heights[value] = above = max(heights[value], above + _LINE)
+    for value, y in heights.items():
         yield _text(x, y, "start", _number(value) if abs(value) < _LONG else _short(value), "value")
 
 
