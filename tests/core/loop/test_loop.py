@@ -160,6 +160,7 @@ def test_an_epoch_that_only_removes_skills_changes_the_skillbook(here: Run, tmp_
     append(tmp_path, attempt("bd-1", "nothing to learn", error=""))
     done = here("learn", "--mode", "offline", "--epochs", "1", *model)
     assert "removed after an epoch: rules-00001" in done.out
+    assert "net score -4 -> 0 (+4)" in done.out
     assert re.search(r"^skills removed +1$", done.out, re.MULTILINE)
     assert "No skill of" not in done.out and texts(tmp_path) == []
 

@@ -44,7 +44,7 @@ def is_in_runners(frame):
     return frame is not None
 
 def traces(count):
-    return [{"question": f"q{number}", "answer": "5", "feedback": "Wrong, it is 4."} for number in range(count)]
+    return [{"question": f"Say kit{number:04}code.", "answer": "5"} for number in range(count)]
 
 logging.disable()
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -108,6 +108,9 @@ class LoopJournal:
         """Handle one event of the run."""
         if not isinstance(event, InsightsFound | BatchJudged | ArtifactWritten | SkillsChanged | SampleEnded):
             return
+        if isinstance(event, SkillsChanged) and not event.trace_id:
+            self._count_after_epoch()
+            return
         with self._lock:
             trace = self._open.setdefault(event.trace_id, _Trace())
             match event:
@@ -122,6 +125,12 @@ class LoopJournal:
                 case SampleEnded():
                     del self._open[event.trace_id]
                     self._end(trace, event)
+
+    def _count_after_epoch(self) -> None:
+        """Attribute skills that were removed or merged after the last trace to its epoch."""
+        with self._lock:
+            for epoch in list(self._epochs.values())[-1:]:
+                epoch.net_after = self._net()
 
     def _end(self, trace: _Trace, event: SampleEnded) -> None:
         if event.already_learned or isinstance(event.error, PipelineCancelled):
