@@ -340,7 +340,7 @@ def test_a_signal_while_a_local_model_is_loaded_ends_the_command(tmp_path: Path,
 
 # The signal arrives while a native module that is being imported imports a module itself.
 IN_NATIVE_IMPORT = """
-import os, signal, sys
+import os, signal, sys, time
 from ace.cli.signals import run_heeding_signals
 
 native, imported_by_it, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -362,6 +362,7 @@ def command():
         while True:
             pass
     finally:
+        time.sleep(1.2)  # the one signal must not be taken for two, after which the process ends within a second
         print(seen, native in sys.modules, flush=True)
 
 sys.exit(run_heeding_signals(command))
