@@ -282,7 +282,7 @@ def add_key(
         ace server keys add ann --scope read,review --expires 30
 
     Args:
-        name: The name of its owner.
+        name: The name of its owner, at most 200 characters.
         scope: Its scopes: infer, feedback, read, review, admin (includes all); separated by commas.
         book: The only book that it is valid for.
         rate: The maximum number of requests, such as 60/minute; counted in each process.

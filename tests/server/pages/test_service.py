@@ -323,7 +323,7 @@ def test_the_second_reviewer_learns_who_has_decided(world: World, new_page: NewP
     for name in ("Maren", "Ole"):
         page = new_page(java_script_enabled=scripts)
         page.goto(f"{world.url}/login")
-        page.get_by_label("A key with the scope read").fill(world.key(name, "read", "review"))
+        page.get_by_label("A key with the scope read or review").fill(world.key(name, "read", "review"))
         follow(page.get_by_role("button", name="Log in"))
         page.goto(f"{world.url}/review")
         pages.append(page)
