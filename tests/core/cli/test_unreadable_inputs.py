@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.command_line import Run
 
+NO_QUESTION = "no question; put it into the field question or task or input or query or prompt or instruction"
+
 
 @pytest.fixture
 def bad(tmp_path: Path) -> list[str]:
@@ -56,10 +58,7 @@ def test_each_sample_that_cannot_be_evaluated_has_its_reason(here: Run, bad: lis
     assert done.err == (
         "ace: every sample of an evaluation must be readable\n"
         "    empty.json: the file is empty\n"
-        "    good.jsonl#2: no question; put it into the field question or task or input or query or prompt or instruction\n"
+        f"    good.jsonl#2: {NO_QUESTION}\n"
     )
     done = here("eval", "good.jsonl")
-    assert done.err == (
-        "ace: good.jsonl#2: no question; put it into the field question or task or input or query or prompt or instruction; "
-        "every sample of an evaluation must be readable\n"
-    )
+    assert done.err == (f"ace: good.jsonl#2: {NO_QUESTION}; every sample of an evaluation must be readable\n")
