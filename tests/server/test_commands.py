@@ -77,6 +77,16 @@ def test_a_key_that_makes_no_request_possible_is_not_added(here: Run, words: lis
     assert said in done.err
 
 
+@pytest.mark.parametrize("name", ["", "bad name", "../outside", ".hidden", "b" * 65])
+def test_a_book_that_no_request_could_name_is_not_added(here: Run, tmp_path: Path, name: str) -> None:
+    assert here("server", "migrate").code == 0
+    done = here("server", "books", "add", name)
+    assert (done.code, f"got {name!r}" in done.err) == (2, True), done.err
+    assert here("server", "books", "list", "--json").data["books"] == []
+    assert not list(tmp_path.rglob("outside.db"))
+    assert here("server", "books", "add", "b" * 64).code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -415,7 +415,7 @@ def add_book(
         ace server books add support --from skills.db
 
     Args:
-        name: Its name: letters, digits, and . _ - after the first character.
+        name: Its name: at most 64 letters, digits, and . _ - after the first character.
         from_skillbook: A skillbook whose skills are copied into it.
         location: The location of the book: a .db file or `postgresql://...?book=NAME`; by default in the data folder or
             the database.

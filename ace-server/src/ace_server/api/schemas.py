@@ -7,6 +7,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from ace_server.settings import BOOK_NAME
+
 __all__ = [
     "AnswerBody",
     "AnswerGiven",
@@ -37,7 +39,6 @@ __all__ = [
     "UsageOut",
 ]
 
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _ID = r"^[a-z]+_[0-9a-f]{32}$"
 
 
@@ -69,8 +70,8 @@ Number = BeforeValidator(_not_boolean)
 Question = Annotated[str, Field(min_length=1, max_length=20_000), Storable, AfterValidator(_not_blank)]
 LongText = Annotated[str, Field(max_length=100_000), Storable]
 ShortText = Annotated[str, Field(min_length=1, max_length=200), Storable]
-BookName = Annotated[str, Field(pattern=_NAME, description="The name of the book.")]
-BookNameInPath = Annotated[str, Path(pattern=_NAME, description="The name of the book.")]
+BookName = Annotated[str, Field(pattern=BOOK_NAME, description="The name of the book.")]
+BookNameInPath = Annotated[str, Path(pattern=BOOK_NAME, description="The name of the book.")]
 SubjectInPath = Annotated[
     str,
     Path(min_length=1, max_length=200, description="The subject, as the requests named it."),
