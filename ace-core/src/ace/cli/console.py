@@ -229,14 +229,14 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     room = console.width - 3 * len(columns) - 1 - sum(width for width in widths if width <= _SHORT)
     if room < _READABLE * sum(width > _SHORT for width in widths):
         if title:
-            console.print(Text(visible(title)))
-        for row in texts:
+            console.print(Text(f"{visible(title)}\n"))
+        for number, row in enumerate(texts):
             record = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
             record.add_column(no_wrap=True)
             record.add_column(overflow="fold")
             for column, text in zip(columns, row, strict=True):
                 record.add_row(column, text)
-            console.print(Text(), record, sep="\n")
+            console.print(*([Text()] if number else []), record, sep="\n")
         return
     table = Table(title=Text(visible(title)) if title else None, title_justify="left")
     for place, column in enumerate(columns):

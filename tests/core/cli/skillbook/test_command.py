@@ -128,10 +128,11 @@ def test_ids_can_be_copied_and_texts_read_however_narrow_the_terminal_is(folder:
 def test_a_table_that_does_not_fit_is_printed_as_one_list_for_each_row(folder: Path) -> None:
     with Skillbook.open(folder / "long.db") as book:
         book.add_skill("conventions", "Name a branch by its ticket, then two to four words with hyphens.")
+        book.add_skill("money", "Divide by 100.")
     code, screen = at_a_terminal(folder, "show", "--skillbook", "long.db", columns=50)
     assert code == 0
     assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen).splitlines()] == [
-        "long.db at version 1: 1 of 1 skill",
+        "long.db at version 2: 2 of 2 skills",
         "",
         "id       conventions-00001",
         "section  conventions",
@@ -140,4 +141,11 @@ def test_a_table_that_does_not_fit_is_printed_as_one_list_for_each_row(folder: P
         "neutral  0",
         "content  Name a branch by its ticket, then two to",
         "         four words with hyphens.",
+        "",
+        "id       money-00002",
+        "section  money",
+        "helpful  0",
+        "harmful  0",
+        "neutral  0",
+        "content  Divide by 100.",
     ]
