@@ -91,9 +91,15 @@ def test_a_route_that_does_not_exist_is_an_error_of_the_api(api: Api) -> None:
         ("GET", "/v1/missing", 404, "not_found"),
         ("GET", "/v1/answers", 405, "method_not_allowed"),
         ("POST", "/v1/books", 405, "method_not_allowed"),
+        ("PUT", "/healthz", 405, "method_not_allowed"),
+        ("POST", "/readyz", 405, "method_not_allowed"),
+        ("DELETE", "/metrics", 405, "method_not_allowed"),
+        ("POST", "/openapi.json", 405, "method_not_allowed"),
     ]:
         response = api.client.request(method, path)
-        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code), path
+        allowed = {"/v1/missing": None, "/v1/answers": "POST", "/openapi.json": "GET, HEAD"}.get(path, "GET")
+        assert response.headers.get("allow") == allowed, path
 
 
 def test_half_of_a_surrogate_pair_is_rejected(api: Api) -> None:

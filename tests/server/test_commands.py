@@ -77,6 +77,32 @@ def test_a_key_that_makes_no_request_possible_is_not_added(here: Run, words: lis
     assert said in done.err
 
 
+@pytest.mark.parametrize("name", ["", "bad name", "../outside", ".hidden", "b" * 65])
+def test_a_book_that_no_request_could_name_is_not_added(here: Run, tmp_path: Path, name: str) -> None:
+    assert here("server", "migrate").code == 0
+    done = here("server", "books", "add", name)
+    assert (done.code, f"got {name!r}" in done.err) == (2, True), done.err
+    assert here("server", "books", "list", "--json").data["books"] == []
+    assert not list(tmp_path.rglob("outside.db"))
+    assert here("server", "books", "add", "b" * 64).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "must not be blank"),
+        (" ", "must not be blank"),
+        ("n" * 201, "at most 200 characters long, got 201"),
+    ],
+)
+def test_the_name_of_a_key_is_neither_blank_nor_long(here: Run, name: str, said: str) -> None:
+    assert here("server", "migrate").code == 0
+    done = here("server", "keys", "add", name, "--scope", "read")
+    assert done.code == 2
+    assert said in done.err
+    assert here("server", "keys", "add", "n" * 200, "--scope", "read").code == 0
+
+
 def test_a_database_of_a_newer_version_is_left_alone(here: Run, tmp_path: Path) -> None:
     assert here("server", "migrate").code == 0
     with closing(sqlite3.connect(tmp_path / "ace-server" / "server.db")) as connection, connection:

@@ -80,6 +80,7 @@ def test_feedback_that_cannot_be_used_is_rejected(api: Api, tmp_path: Path) -> N
         ({"request_id": request}, None, 400),
         ({"request_id": request, "correction": " \n", "comment": ""}, None, 400),
         ({"request_id": request, "score": 1.5}, None, 400),
+        ({"request_id": request, "score": True}, None, 400),
         ({"request_id": request, "thumb": "sideways"}, None, 400),
         ({"request_id": "req_" + "0" * 32, "thumb": "up"}, None, 404),
         ({"request_id": "'; DROP TABLE feedback", "thumb": "up"}, None, 400),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from ace_server import jobs, tables
 from ace_server.batches import retry_batch
@@ -257,6 +258,30 @@ def test_the_gate_publishes_unless_the_held_out_score_fell(
     assert skills(service) == (["Remember LESSON tides."] if is_better else [])
     with closing(service.open_book("default")) as book:
         assert len(book.as_of(release.version)) == 1
+    assert not list(tmp_path.glob("validation-*"))
+
+
+def test_answers_are_not_paid_for_again_if_the_end_of_a_batch_cannot_be_written(
+    service: Service, server: ScriptedServer, tmp_path: Path
+) -> None:
+    samples = tmp_path / "validation.jsonl"
+    samples.write_text(json.dumps({"question": "What about tides?", "ground_truth": "LESSON tides"}), encoding="utf-8")
+    add_book(service, validation=str(samples))
+    add_feedback(service, add_request(service, "the sea"), correction="LESSON tides")
+    with service.database.writing() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER refused BEFORE UPDATE OF state ON batch WHEN NEW.state = 'learned' "
+            "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+    with pytest.raises(IntegrityError, match="refused"):
+        learn_all(service)
+    asked = len(server.requests)
+    with service.database.writing() as connection:
+        connection.exec_driver_sql("DROP TRIGGER refused")
+    assert learn_all(service) == ["ended"]
+    assert len(server.requests) == asked
+    [release] = rows_of(service, tables.release)
+    assert (release.state, release.score) == ("published", 1.0)
     assert not list(tmp_path.glob("validation-*"))
 
 

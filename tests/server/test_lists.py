@@ -162,7 +162,8 @@ def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:
     assert difference["value"] == 1.0
     assert difference["p"] < 0.01
     assert difference["requests_needed"] == 0
-    assert api.post(f"/experiments/{experiment}/stop", {"winner": 5}).status_code == 400
+    for winner in (5, True):
+        assert api.post(f"/experiments/{experiment}/stop", {"winner": winner}).status_code == 400
     assert api.post(f"/experiments/{experiment}/stop", {"winner": 0}).json()["state"] == "stopped"
     assert api.post(f"/experiments/{experiment}/stop", {}).status_code == 409
     api.sync()
@@ -178,6 +179,7 @@ def test_arms_are_different_releases_of_the_book(api: Api) -> None:
         ([{"release": first}, {"release": first}], 400),
         ([{"release": first}, {"release": missing}], 404),
         ([{"release": first, "weight": 0}, {"release": missing}], 400),
+        ([{"release": first, "weight": True}, {"release": missing}], 400),
     ]:
         assert api.post("/experiments", {"arms": arms}).status_code == status
 

@@ -107,7 +107,7 @@ class World:
         return dumped(str(self.database.location)) + (self.folder / "default.db").read_bytes()
 
     def purge(self, **options: Any) -> PurgeReport:
-        return purge(self.database, SETTINGS, self.open_book, **options)
+        return purge(self.database, ServerSettings(data=self.folder), self.open_book, **options)
 
     def delete(self, subject: str) -> None:
         with self.database.writing() as connection:
@@ -209,6 +209,16 @@ def test_answers_of_models_are_forgotten_when_their_batch_has_ended(world: World
     assert sorted(world.answers()) == sorted([failed, running, "run-of-a-person"])
     assert learned.encode() + b'"' not in world.raw()
     assert old_failed not in world.answers()
+
+
+def test_answers_of_a_validation_are_deleted_when_their_batch_has_ended(world: World) -> None:
+    learned, failed, running = world.learn(), world.learn(state="failed"), world.learn(state="running")
+    ended = world.folder / f"validation-{learned}.jsonl"
+    kept = [world.folder / f"validation-{name}.jsonl" for name in (failed, running, "of-a-person")]
+    for path in (ended, *kept):
+        path.write_text("{}", encoding="utf-8")
+    world.purge()
+    assert sorted(world.folder.glob("validation-*")) == sorted(kept)
 
 
 def test_everything_of_a_subject_is_deleted_and_nothing_of_others(world: World) -> None:

@@ -13,6 +13,7 @@ from ace.lazy_exports import warn_of_old_argument
 
 __all__ = [
     "check_keywords",
+    "check_sample",
     "checked_arguments",
     "checked_class",
     "closest_name",
@@ -392,6 +393,30 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
             advice = f"create an instance: {value.__name__}(...)"
         raise TypeError(
             f"{name} must be an object with a method {method}(), got {shown(value)}{f'; {advice}' if advice else ''}"
+        )
+
+
+def check_sample(name: str, value: object) -> None:
+    """Check that a value is a sample.
+
+    Args:
+        name: What to call it.
+        value: The value.
+
+    Raises:
+        TypeError: It lacks an attribute of a sample.
+
+    Example:
+        >>> check_sample("input 1", "What is 2 + 2?")
+        Traceback (most recent call last):
+        ...
+        TypeError: input 1 is a str without question, ...
+    """
+    missing = [each for each in ("question", "context", "ground_truth") if not hasattr(value, each)]
+    if missing:
+        raise TypeError(
+            f"{name} is a {type(value).__name__} without {', '.join(missing)}; "
+            "give samples: ace.Sample(question, ground_truth=...)"
         )
 
 

@@ -20,11 +20,13 @@ from ace_server.database import new_id, now
 from ace_server.reviews import add_review
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ace_server.database import Row
     from ace_server.service import Service
-    from ace_server.settings import Learning, Publish
+    from ace_server.settings import Learning, Publish, ServerSettings
 
-__all__ = ["BatchNotFailedError", "BookRules", "book_rules", "make_batches", "retry_batch"]
+__all__ = ["BatchNotFailedError", "BookRules", "book_rules", "make_batches", "retry_batch", "validation_answers"]
 
 _FEEDBACK: Final = tables.feedback
 _REQUEST: Final = tables.request
@@ -274,3 +276,13 @@ def _busy_books() -> sa.Select[tuple[str]]:
 
 
 _BUSY_BOOKS: Final = _busy_books()
+
+
+def validation_answers(settings: ServerSettings, batch: str) -> Path:
+    """Return where the answers to the validation samples of a batch are kept until it has ended.
+
+    Args:
+        settings: The settings of the service.
+        batch: The id of the batch.
+    """
+    return settings.data / f"validation-{batch}.jsonl"

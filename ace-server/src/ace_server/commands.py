@@ -282,7 +282,7 @@ def add_key(
         ace server keys add ann --scope read,review --expires 30
 
     Args:
-        name: The name of its owner.
+        name: The name of its owner, at most 200 characters.
         scope: Its scopes: infer, feedback, read, review, admin (includes all); separated by commas.
         book: The only book that it is valid for.
         rate: The maximum number of requests, such as 60/minute; counted in each process.
@@ -415,7 +415,7 @@ def add_book(
         ace server books add support --from skills.db
 
     Args:
-        name: Its name: letters, digits, and . _ - after the first character.
+        name: Its name: at most 64 letters, digits, and . _ - after the first character.
         from_skillbook: A skillbook whose skills are copied into it.
         location: The location of the book: a .db file or `postgresql://...?book=NAME`; by default in the data folder or
             the database.

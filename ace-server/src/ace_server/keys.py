@@ -36,6 +36,7 @@ Scope = Literal["infer", "feedback", "read", "review", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _KEY: Final = re.compile(r"ace_[\w-]{43}")
+_LONGEST_NAME: Final = 200
 _SECONDS_KNOWN: Final = 2.0
 """How long a key that was revoked by another process is accepted."""
 _TOKEN_SECONDS: Final = 24 * 3600.0
@@ -120,7 +121,7 @@ def add_key(
 
     Args:
         connection: A transaction that writes.
-        name: The name of its owner.
+        name: The name of its owner, at most 200 characters.
         scopes: What it may be used for.
         book: The only book that it is for.
         rate: The maximum rate of its requests, such as `60/minute`.
@@ -131,8 +132,10 @@ def add_key(
         Its id, and the secret, which cannot be shown again.
 
     Raises:
-        ValueError: A scope or the rate is not known, the budget is negative, or the key would expire after 2999.
+        ValueError: The name is blank or too long, a scope or the rate is not known, the budget is negative, or the
+            key would expire after 2999.
     """
+    _check_name(name)
     wanted = list(dict.fromkeys(scopes))
     if unknown := [scope for scope in wanted if scope not in SCOPES]:
         raise ValueError(f"no such scope: {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
@@ -161,6 +164,13 @@ def add_key(
         )
     )
     return identifier, secret
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise ValueError("the name of a key must not be blank")
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"the name of a key must be at most {_LONGEST_NAME} characters long, got {len(name)}")
 
 
 def _check_rate(text: str) -> None:

@@ -5,7 +5,8 @@ is resumed whenever an attempt ends early, so each sample is committed once, and
 is not paid for again. `learn` may therefore be called any number of times, by any worker.
 
 What follows from the run (a candidate, its publication, the states of the feedback and of the batch) is one transaction
-of the service's database. It comes last: a worker that is killed before leaves a batch that the next one resumes.
+of the service's database. It comes last, and only then are the answers of the models forgotten: a worker that is killed
+before leaves a batch that the next one resumes.
 """
 
 from __future__ import annotations
@@ -25,15 +26,13 @@ from ace.runners import RunSpend, RunSpendCounter, StepTimes
 from ace.skillbook import ForgetsAnswers
 from ace_server import tables
 from ace_server.anonymise import anonymise_value, load_finder
-from ace_server.batches import book_rules
+from ace_server.batches import book_rules, validation_answers
 from ace_server.database import DatabaseUnavailableError, now
 from ace_server.releases import add_release, publish
 from ace_server.reviews import add_review
 from ace_server.traces import traces_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ace import Skillbook
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, SampleResult
@@ -94,8 +93,8 @@ def learn(service: Service, batch: str, *, worker: str, token: CancellationToken
         candidate = _candidate(service, rules, book, batch, traces, token)
         if token.reason == STOPPING:
             return "stopped"
-        _forget_answers(service, book, batch)
-    _finish(service, rules, batch, attempts, problems, candidate)
+        _finish(service, rules, batch, attempts, problems, candidate)
+        _forget_answers(service, book, batch)  # what a kill leaves here is deleted by the purge
     return "ended"
 
 
@@ -236,15 +235,11 @@ def _scores(
         SimpleEnvironment(),
         retrieval=TopSkills(settings.skills),
         workers=settings.reflect_workers,
-        answers_path=_answers_path(service, batch),
+        answers_path=validation_answers(service.settings, batch),
         label=service.model,
     )
     samples = all_samples([path])
     return [evaluator.evaluate(samples, state, cancel_token=token).accuracy for state in states]
-
-
-def _answers_path(service: Service, batch: str) -> Path:
-    return service.settings.data / f"validation-{batch}.jsonl"
 
 
 def _texts(book: Skillbook) -> dict[str, str]:
@@ -256,7 +251,7 @@ def _forget_answers(service: Service, book: Skillbook, batch: str) -> None:
     forgetful: object = book.store  # mypy takes no object for both protocols
     if isinstance(forgetful, ForgetsAnswers):
         forgetful.forget_answers(batch)
-    _answers_path(service, batch).unlink(missing_ok=True)
+    validation_answers(service.settings, batch).unlink(missing_ok=True)
 
 
 def _note_attempt(service: Service, batch: str, attempts: int, problem: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from ace_server.anonymise import load_finder
 from ace_server.database import Database, now
 from ace_server.rotation import open_seal
 from ace_server.seal import KEYS_FILE, KEYS_VARIABLE, Seal
-from ace_server.settings import ServerSettings
+from ace_server.settings import BOOK_NAME, ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,9 +152,14 @@ def add_book(
         Whether it was added.
 
     Raises:
-        UsageError: It exists, a skillbook does not exist, or the anonymiser cannot be loaded.
+        UsageError: It exists or has an invalid name, a skillbook does not exist, or the anonymiser cannot be loaded.
         SkillbookError: A skillbook cannot be read or written.
     """
+    if re.fullmatch(BOOK_NAME, name) is None:  # no request could name it
+        raise UsageError(
+            "the name of a book must begin with a letter or a digit and have at most 64 letters, digits, "
+            f"'.', '_' and '-', got {name!r}"
+        )
     if anonymiser is not None:
         load_finder(anonymiser)
     where = None if location is None or has_scheme(location) else str(Path(location).resolve())

@@ -24,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 
 from ace.skillbook import ForgetsAnswers, SkillbookError, shown_location
 from ace_server import audit, tables
+from ace_server.batches import validation_answers
 from ace_server.database import DatabaseUnavailableError, new_id, now
 from ace_server.tables import METADATA, batch, book, deletion, feedback, login_token, request, review, worker
 
@@ -100,7 +101,7 @@ def purge(
     rows = {rule.name: sum(_apply(database, rule)) for rule in rules}
     with database.writing() as connection:
         rows["audit rows"] = audit.purge(connection, now() - settings.keep_audit * _DAY)
-    answers = _forget_finished(database, open_book, now() - _days(settings.keep_feedback, older_than) * _DAY)
+    answers = _forget_finished(database, settings, open_book, now() - _days(settings.keep_feedback, older_than) * _DAY)
     with database.writing() as connection:
         counts = [f"{name.replace(' ', '-')}:{count}" for name, count in rows.items() if count]
         audit.record(connection, who=by, what=_PURGE, target=" ".join(counts) or None)
@@ -319,12 +320,16 @@ def _complete(database: Database, open_book: Callable[[str], Skillbook], over: S
     return [] if failed else [each for each in over if each in batches and not running & batches[each]]
 
 
-def _forget_finished(database: Database, open_book: Callable[[str], Skillbook], before: float) -> int:
+def _forget_finished(
+    database: Database, settings: ServerSettings, open_book: Callable[[str], Skillbook], before: float
+) -> int:
     """Forget the answers of batches that have learned, and of those that failed before a time."""
     is_old = (batch.c.state == "failed") & (sa.func.coalesce(batch.c.ended_at, batch.c.at) < before)
     with database.reading() as connection:
         runs = set(connection.scalars(sa.select(batch.c.id).where((batch.c.state == "learned") | is_old)))
         books = connection.scalars(sa.select(book.c.name)).all()
+    for run in runs:
+        validation_answers(settings, run).unlink(missing_ok=True)
     return sum(_forget(open_book, name, runs) for name in books) if runs else 0
 
 

@@ -14,12 +14,15 @@ from typing import Any, Final, Literal, get_args
 from ace.integrations import UsageError, setting_tables
 from ace.skillbook import has_scheme, shown_location
 
-__all__ = ["LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
+__all__ = ["BOOK_NAME", "LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
 
 Learning = Literal["off", "feedback", "heuristic", "reviewed"]
 Publish = Literal["gate", "review", "always"]
 LEARNING: Final[tuple[str, ...]] = get_args(Learning)
 PUBLISH: Final[tuple[str, ...]] = get_args(Publish)
+
+BOOK_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+"""The pattern of the names of books."""
 
 _TABLE: Final = "server"
 _PREFIX: Final = "ACE_SERVER_"

@@ -1,12 +1,10 @@
 """What is found in files, folders, globs and standard input, and what is reported instead."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from ace.cli.inputs import ChangedRecordError, GatheredTraces, StoredRecord, gat
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
 from ace.roles import read_trace
 from tests.support.subprocesses import run_python
+from tests.support.users import ordinary_user
 
 MESSAGES = [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]
 ANTHROPIC = [
@@ -177,19 +176,6 @@ def test_a_file_without_permission_is_reported(monkeypatch: pytest.MonkeyPatch) 
             assert [trace.place for trace in gathered.traces] == ["logs/good.jsonl#1"]
             assert problems(gathered) == dict.fromkeys(("logs/closed", "logs/secret.jsonl"), "no permission to read it")
         Path("logs/closed").chmod(0o700)
-
-
-@contextmanager
-def ordinary_user(folder: Path) -> Iterator[None]:
-    """Root may read everything, so a test that runs as root becomes somebody else for a while."""
-    user = os.geteuid()
-    if user == 0:
-        os.chown(folder, 65534, -1)
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 @pytest.mark.thorough

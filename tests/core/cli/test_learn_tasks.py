@@ -115,7 +115,10 @@ def test_wrong_requests_are_refused(here: Run, tmp_path: Path, model: list[str],
         (["--task", "--status"], "--task"),
         (["--task", "a b"], "--task: "),
         (["logs", "--task", "bd-1"], "no trace of bd-1; the input has no traces of tasks"),
-        (["--task", "bd-1"], "logs/execution_traces.jsonl"),
+        (
+            ["--task", "bd-1"],
+            "no attempts are recorded in 'logs/execution_traces.jsonl'; record one with `ace capture`",
+        ),
         (["--task", "bd-1", "--skillbook", "s.json"], "the gate of --task and --mode needs a skillbook with a history"),
     ):
         done = here("learn", *arguments, *model, *EVERY)

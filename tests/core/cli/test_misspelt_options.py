@@ -61,6 +61,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
         (["get", "--json"], "a command of `ace get` is missing before '--json'"),
         (["skillbook", "sho"], 'unknown command "sho"'),
         (["learn", "logs", "--json=3"], "for --json"),
+        (["learn", "logs", "--allow", "x"], 'invalid value "x" for --allow. Choose from: "copied_answer", "copied_'),
     ],
 )
 def test_wrong_usage_is_told_in_one_plain_sentence(here: Run, arguments: list[str], said: str) -> None:

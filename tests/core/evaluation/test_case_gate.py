@@ -65,6 +65,16 @@ def test_a_batch_that_breaks_a_case_is_refused(book: Skillbook) -> None:
     assert not both.accepted, "one that is fixed does not make up for one that breaks"
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_an_update_that_the_skillbook_skips_breaks_no_case(book: Skillbook, blank: str) -> None:
+    verdict = judged(
+        book,
+        {"type": "UPDATE", "skill_id": "tides-00001", "content": blank},
+        {"type": "UPDATE", "skill_id": "piers-00002", "content": "Go to pier B7."},
+    )
+    assert (verdict.accepted, verdict.reason) == (True, "1 case that failed passes")
+
+
 def test_a_failing_case_must_be_fixed(book: Skillbook) -> None:
     better = {"type": "UPDATE", "skill_id": "piers-00002", "content": "Go to pier B7."}
     verdict = judged(book, better)

@@ -97,6 +97,8 @@ def test_what_the_skillbook_would_skip_counts_for_nothing() -> None:
         UpdateOperation("ADD", section="s", content="Odd.", metadata={"liked": 3}),
         update(2, helpful=5),
         update(1, content=None),
+        update(1, content=" ", helpful=5),
+        update(1, content="", helpful=5),
     ):
         before = book.dumps()
         assert verdict(book, operation).reason == "nothing to do", operation
@@ -118,7 +120,7 @@ OPERATIONS = st.one_of(
     st.builds(
         lambda number, content, helpful: update(number, content, **helpful),
         NUMBERS,
-        st.sampled_from([None, "New text."]),
+        st.sampled_from([None, "New text.", " "]),
         st.sampled_from([{}, {"helpful": 2}, {"harmful": 1}]),
     ),
 )

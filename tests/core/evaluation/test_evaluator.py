@@ -216,3 +216,17 @@ def test_an_empty_answer_is_an_answer_and_not_a_failed_call() -> None:
         ("I do not know.", 0.0, None),
     ]
     assert found.answers[0].feedback == "Incorrect: the answer does not contain 'gold'."
+
+
+def test_what_cannot_answer_or_judge_is_an_error_and_not_an_accuracy_of_zero() -> None:
+    with served() as server:
+        client, environment = client_for(server), SimpleEnvironment()
+        for agent in (None, client, Agent):
+            with pytest.raises(TypeError, match=r"agent must be an object with a method generate\(\), got"):
+                Evaluator(agent, environment)  # type: ignore[arg-type]
+        for judge in (None, "exact", SimpleEnvironment):
+            with pytest.raises(TypeError, match=r"environment must be an object with a method evaluate\(\), got"):
+                Evaluator(Agent(client), judge)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="sample 2 is a str without question, context, ground_truth; give samples"):
+            Evaluator(Agent(client), environment).evaluate([Sample("?"), "?"])  # type: ignore[list-item]
+        assert server.requests == []

@@ -267,6 +267,8 @@ def test_the_client_is_one_and_bad_settings_are_told_at_construction() -> None:
             LiteLLMClient("gpt-4o-mini", **{name: value})  # type: ignore[arg-type]  # the values fit
     with pytest.raises(ValueError, match="model"):
         LiteLLMClient("")
+    with pytest.raises(TypeError, match="fallbacks must be a list of models, got 'openai/b'; write \\['openai/b'\\]"):
+        LiteLLMClient("openai/a", fallbacks="openai/b")
 
 
 def test_from_config_is_the_same_client() -> None:

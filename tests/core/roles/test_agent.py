@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
+
+import pytest
 
 from ace.protocols import (
     LLMClientLike,
 )
-from ace.roles import Agent
+from ace.roles import Agent, SmallModelAgent
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
 from tests.support.role_inputs import book_with
@@ -49,3 +53,22 @@ def test_a_book_too_large_for_a_prompt_is_sent_in_part() -> None:
         text = server.requests[0].text
         assert "Zebra stripes are counted from the left." in text
         assert len(text) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("question", "context", "said"),
+    [
+        (None, None, "question must be a str, got None"),
+        (5, "", "question must be a str, got 5"),
+        ("?", {"a": 1}, "context must be a str, got {'a': 1}"),
+    ],
+)
+def test_what_is_not_text_is_an_error_that_names_the_argument(question: Any, context: Any, said: str) -> None:
+    with ScriptedServer(in_turn({"reasoning": "", "final_answer": "1"})) as server:
+        for agent in (Agent(client_for(server)), SmallModelAgent(client_for(server))):
+            with pytest.raises(TypeError) as blocking:
+                agent.generate(question, context, Skillbook())
+            with pytest.raises(TypeError) as on_loop:
+                asyncio.run(agent.agenerate(question, context, Skillbook()))
+            assert str(blocking.value) == str(on_loop.value) == said
+        assert server.requests == []

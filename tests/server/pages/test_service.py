@@ -216,6 +216,24 @@ def test_the_audit_log_says_from_where_a_key_was_added(world: World) -> None:
     assert row.origin == "127.0.0.1"
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "x" * 201, "must be at most 200 characters long, got 201"),
+        ("budget", "abc", "the budget must be a number"),
+        ("days", "soon", "the days must be a number"),
+        ("days", "-5", "the days must be greater than 0"),
+        ("book", "missing", "the book does not exist"),
+    ],
+)
+def test_a_key_that_makes_no_request_possible_is_not_added(world: World, field: str, value: str, said: str) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    token = form_token(admin.get("/keys"), "/keys")
+    answer = admin.post("/keys", data={"name": "New", "read": "1", field: value, "csrf": token})
+    assert (answer.status_code, said in answer.text) == (400, True), answer.text
+    assert len(world.rows(tables.key)) == 1
+
+
 def test_a_form_token_is_for_one_form_of_one_login_and_one_time(world: World) -> None:
     admin = logged_in(world, world.key("Ada", "admin"))
     other = logged_in(world, world.key("Eve", "admin"))
@@ -323,7 +341,7 @@ def test_the_second_reviewer_learns_who_has_decided(world: World, new_page: NewP
     for name in ("Maren", "Ole"):
         page = new_page(java_script_enabled=scripts)
         page.goto(f"{world.url}/login")
-        page.get_by_label("A key with the scope read").fill(world.key(name, "read", "review"))
+        page.get_by_label("A key with the scope read or review").fill(world.key(name, "read", "review"))
         follow(page.get_by_role("button", name="Log in"))
         page.goto(f"{world.url}/review")
         pages.append(page)
@@ -682,7 +700,8 @@ def test_markup_of_users_is_displayed_and_never_executed(world: World, new_page:
     texts = ["\n".join(group) for group in GROUPS]
     for text in texts:
         world.ask_for_review(text, f"{text} answered", comment=text, correction=f"{text} corrected")
-        world.key(text, "read")
+        for line in text.splitlines():  # the names of keys are short
+            world.key(line, "read")
         world.add(tables.batch, book="default", state="failed", samples=1, problem=text)
         world.add(
             tables.release, book="default", version=len(world.rows(tables.release)), by=text, state="candidate",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from cyclopts import (
     App,
@@ -198,10 +200,21 @@ def _usage_sentence(error: CycloptsError) -> str:
             said = _missing(argument, error.root_input_tokens or ())
         case CoercionError(argument=Argument() as argument, token=Token() as token) if error.target_type in _NUMBERS:
             said = f"{token.keyword or argument.name} must be {_NUMBERS[error.target_type]}, got {token.value!r}"
+        case CoercionError(argument=Argument() as argument, token=Token() as token) if _choices(error.target_type):
+            choices = ", ".join(f'"{choice}"' for choice in _choices(error.target_type))
+            said = f'invalid value "{token.value}" for {token.keyword or argument.name}. Choose from: {choices}'
         case _:
             said = " ".join(str(error).split())
             said = said if said.endswith("...") else said.rstrip(".")
     return f"{said[:1].lower() if said[1:2].islower() else said[:1]}{said[1:]}; {_where_help_is(chain)}"
+
+
+def _choices(kind: Any) -> list[str]:
+    """Return the values of a union of literals, which cyclopts would print as a type; empty for other types."""
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    parts = [_choices(part) for part in get_args(kind)] if get_origin(kind) in (Union, UnionType) else []
+    return [choice for part in parts for choice in part] if all(parts) else []
 
 
 def _missing(argument: Argument, given: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Final, Literal, TextIO
 
 __all__ = [
     "JSON_SCHEMA",
@@ -39,6 +39,10 @@ __all__ = [
 _NUMBER = re.compile(r"[-+$]?\d[\d.,]*(e-?\d+)?( ?%)?( \[[^\[\]]*\])?")
 """A number, with its unit and the interval in which it lies."""
 
+_SHORT: Final = 20
+"""The width of the widest column that is not broken in a drawn table."""
+_READABLE: Final = 12
+"""The least room for each other column; with less, each row is printed as a list."""
 _NOT_ASCII = re.compile(r"[^\n -~]")
 """Control characters other than those that JSON escapes."""
 
@@ -183,7 +187,7 @@ def _write_note(text: str, *, start: str = "", end: str = "") -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Print a table: drawn in a terminal, else columns separated by two blanks, with no line broken.
 
-    Columns of numbers are aligned on the right.
+    Columns of numbers are aligned on the right. In a terminal that is too narrow for the table, each row is a list.
 
     Args:
         columns: The headings.
@@ -212,16 +216,35 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
 
 def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(soft_wrap=False, file=result_stream())
+    texts = [[Text(visible(cell)) for cell in row] for row in rows]
+    widths = [
+        max(map(cell_len, (column, *(row[place].plain for row in texts)))) for place, column in enumerate(columns)
+    ]
+    room = console.width - 3 * len(columns) - 1 - sum(width for width in widths if width <= _SHORT)
+    if room < _READABLE * sum(width > _SHORT for width in widths):
+        if title:
+            console.print(Text(f"{visible(title)}\n"))
+        for number, row in enumerate(texts):
+            record = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+            record.add_column(no_wrap=True)
+            record.add_column(overflow="fold")
+            for column, text in zip(columns, row, strict=True):
+                record.add_row(column, text)
+            console.print(*([Text()] if number else []), record, sep="\n")
+        return
     table = Table(title=Text(visible(title)) if title else None, title_justify="left")
     for place, column in enumerate(columns):
-        table.add_column(column, overflow="fold", justify="right" if _is_of_numbers(rows, place) else "left")
-    for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    Console(soft_wrap=False, file=result_stream()).print(table)
+        justify: Literal["left", "right"] = "right" if _is_of_numbers(rows, place) else "left"
+        table.add_column(column, overflow="fold", justify=justify, no_wrap=widths[place] <= _SHORT)
+    for row in texts:
+        table.add_row(*row)
+    console.print(table)
 
 
 def _is_of_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -257,8 +257,10 @@ def _can_be_added(operation: UpdateOperation, skillbook: SkillbookReader) -> boo
 
 
 def _is_skipped(operation: UpdateOperation, skill: Skill | None) -> bool:
-    """Return whether the skillbook skips an update, because the skill is pinned or because it changes nothing."""
+    """Return whether the skillbook skips an update: the skill is pinned, the content is blank, or nothing changes."""
     if skill is None or not _are_counters(operation):
+        return True
+    if operation.content is not None and not operation.content.strip():
         return True
     section = operation.section.strip()
     moves = bool(section) and section != skill.section

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from ace.arguments import checked_arguments, checked_class, whole_number
+from ace.arguments import check_sample, checked_arguments, checked_class, whole_number, with_method
 from ace.atomic_file import append_line
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, ACEStepContext, SelectedSkills, SkillbookView
@@ -209,6 +209,7 @@ class Evaluator:
             settings and the environment. Answers with another label are not used.
 
     Raises:
+        TypeError: The agent or the environment does not have the method that is called.
         ValueError: The file contains something else, or `workers` is below 1.
     """
 
@@ -222,6 +223,8 @@ class Evaluator:
         answers_path: str | Path | None = None,
         label: str = "",
     ) -> None:
+        with_method("agent", agent, "generate")
+        with_method("environment", environment, "evaluate")
         whole_number("workers", workers)
         self.agent = agent
         self.environment = environment
@@ -257,10 +260,13 @@ class Evaluator:
             The answers. If it was stopped, some are missing; the file has the others.
 
         Raises:
+            TypeError: An item of `samples` is not a sample.
             ValueError: `samples` is empty, or an argument is invalid.
         """
         if not samples:
             raise ValueError("samples is empty; pass at least one sample to evaluate on")
+        for number, sample in enumerate(samples, 1):
+            check_sample(f"sample {number}", sample)
         whole_number("repeats", repeats)
         if max_cost is not None and not max_cost > 0:
             raise ValueError(f"max_cost must be more than 0 US dollars, got {max_cost!r}")

@@ -232,6 +232,8 @@ def _after(skills: Sequence[Skill], operations: Sequence[UpdateOperation]) -> tu
         elif operation.type == "REMOVE":
             del now[id]
         elif operation.type == "UPDATE":
+            if operation.content is not None and not operation.content.strip():
+                continue  # the skillbook skips it
             skill = now[id]
             content = skill.content if operation.content is None or skill.pinned else operation.content
             now[id] = skill.replace(content=content, cases=join_cases(skill.cases, operation.cases))

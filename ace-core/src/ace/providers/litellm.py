@@ -68,6 +68,8 @@ class LiteLLMConfig:
             raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
         if self.validation_retries < 0:
             raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
+        if isinstance(self.fallbacks, str):  # a sequence of its letters
+            raise TypeError(f"fallbacks must be a list of models, got {self.fallbacks!r}; write [{self.fallbacks!r}]")
         object.__setattr__(self, "fallbacks", tuple(self.fallbacks))
 
     @property

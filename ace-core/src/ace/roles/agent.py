@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from ace.arguments import checked_arguments, whole_number
+from ace.arguments import checked_arguments, instance_of, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.outputs import AgentOutput
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
@@ -91,7 +91,9 @@ class Agent:
         Raises:
             UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
             LLMCallError: The model could not be reached.
+            TypeError: The question or the context is not a string.
         """
+        _check_texts(question, context)
         return finished(self._generate(BLOCKING, question, context, skillbook, reflection, recent_reflections))
 
     async def agenerate(
@@ -120,7 +122,9 @@ class Agent:
         Raises:
             UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
             LLMCallError: The model could not be reached.
+            TypeError: The question or the context is not a string.
         """
+        _check_texts(question, context)
         return await self._generate(ON_LOOP, question, context, skillbook, reflection, recent_reflections)
 
     async def _generate(
@@ -172,6 +176,12 @@ class Agent:
         }
         skills = skills_for_prompt(skillbook, question, beside_recent=recent is not None)
         return self._template.lay_out(values, skills, recent=recent_reflections_section(recent or ()))
+
+
+def _check_texts(question: object, context: object) -> None:
+    instance_of("question", question, str)
+    if context is not None:
+        instance_of("context", context, str)
 
 
 def today() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import checked_arguments, with_method
+from ace.arguments import check_sample, checked_arguments, with_method
 from ace.calls.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
@@ -178,12 +178,7 @@ class ACE(ACERunner):
         return self._foreground_workers(options) + AHEAD_OF_LEARNING
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
-        missing = [name for name in ("question", "context", "ground_truth") if not hasattr(item, name)]
-        if missing:
-            raise TypeError(
-                f"input {kwargs['index']} is a {type(item).__name__} without {', '.join(missing)}; "
-                "give samples: ace.Sample(question, ground_truth=...)"
-            )
+        check_sample(f"input {kwargs['index']}", item)
         return super()._build_context(item, **kwargs)
 
     @classmethod

@@ -106,7 +106,8 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secre
         lifespan=lifespan,
     )
     app.state.server = state
-    app.add_api_route("/v1/{path:path}", _no_route, methods=_METHODS, include_in_schema=False)
+    for path in ("/v1/{path:path}", "/healthz", "/readyz", "/metrics", _OPENAPI):
+        app.add_api_route(path, _no_route, methods=_METHODS, include_in_schema=False)
     app.router.routes.extend(pages)
     # Around everything, so that they also see what FastAPI itself rejects. `add_middleware` would put them inside.
     stack: ASGIApp = _Recorded(app.build_middleware_stack(), state)
@@ -192,9 +193,13 @@ def _supervision_routes() -> APIRouter:
 
 
 async def _no_route(request: Request) -> Response:
-    """Reject paths below `/v1` without a route, which would otherwise be answered as missing pages."""
+    """Reject paths and methods of the API without a route, which would otherwise be answered as missing pages."""
     known = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
-    raise HTTPException(405 if known else 404)
+    if not known:
+        raise HTTPException(404)
+    tried = [(method, {**request.scope, "method": method}) for method in _METHODS]
+    allowed = [method for method, scope in tried if any(route.matches(scope)[0] is Match.FULL for route in known)]
+    raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
 
 
 def _metrics_text(state: ServerState) -> str:

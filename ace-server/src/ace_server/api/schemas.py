@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Generic, Literal, TypeVar
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from ace_server.settings import BOOK_NAME
 
 __all__ = [
     "AnswerBody",
@@ -37,7 +39,6 @@ __all__ = [
     "UsageOut",
 ]
 
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _ID = r"^[a-z]+_[0-9a-f]{32}$"
 
 
@@ -58,12 +59,19 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _not_boolean(value: object) -> object:
+    if isinstance(value, bool):  # pydantic would take it for 0 or 1
+        raise ValueError("must be a number")
+    return value
+
+
 Storable = AfterValidator(_storable)
+Number = BeforeValidator(_not_boolean)
 Question = Annotated[str, Field(min_length=1, max_length=20_000), Storable, AfterValidator(_not_blank)]
 LongText = Annotated[str, Field(max_length=100_000), Storable]
 ShortText = Annotated[str, Field(min_length=1, max_length=200), Storable]
-BookName = Annotated[str, Field(pattern=_NAME, description="The name of the book.")]
-BookNameInPath = Annotated[str, Path(pattern=_NAME, description="The name of the book.")]
+BookName = Annotated[str, Field(pattern=BOOK_NAME, description="The name of the book.")]
+BookNameInPath = Annotated[str, Path(pattern=BOOK_NAME, description="The name of the book.")]
 SubjectInPath = Annotated[
     str,
     Path(min_length=1, max_length=200, description="The subject, as the requests named it."),
@@ -140,7 +148,7 @@ class FeedbackBody(_Body):
     """The request that was answered."""
     thumb: Literal["up", "down"] | None = None
     """Whether the answer was good."""
-    score: Annotated[float, Field(ge=0, le=1)] | None = None
+    score: Annotated[float, Field(ge=0, le=1), Number] | None = None
     """How good it was."""
     correction: LongText | None = None
     """The right answer."""
@@ -332,7 +340,7 @@ class ArmBody(_Body):
 
     release: Annotated[str, Field(pattern=_ID)]
     """The id of the release."""
-    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    weight: Annotated[float, Field(gt=0, le=1_000_000), Number] = 1.0
     """Its share, in relation to the weights of the others."""
 
 
@@ -409,7 +417,7 @@ class ExperimentOut(BaseModel):
 class StopBody(_Body):
     """How an experiment ends."""
 
-    winner: Annotated[int, Field(ge=0, le=9)] | None = None
+    winner: Annotated[int, Field(ge=0, le=9), Number] | None = None
     """The number of the arm to publish, from 0; null publishes nothing."""
 
 

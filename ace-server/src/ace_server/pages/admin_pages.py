@@ -124,14 +124,19 @@ class AdminPages:
         if not name:
             raise RefusedError(400, "A key needs a name, so that the list shows who owns it.")
         scopes = [scope for scope in SCOPES if form.get(scope)]
+        book = form.get("book") or None
         try:
-            budget, days = (float(form[each]) if form.get(each) else None for each in ("budget", "days"))
+            if book is not None and book not in self._site.books(visitor):
+                raise ValueError("the book does not exist")
+            budget, days = (_number(form, each) for each in ("budget", "days"))
+            if days is not None and days <= 0:
+                raise ValueError("the days must be greater than 0")
             with self._site.service.database.writing() as connection:
                 identifier, secret = keys.add_key(
                     connection,
                     name,
                     scopes,
-                    book=form.get("book") or None,
+                    book=book,
                     rate=form.get("rate", "").strip() or None,
                     budget=budget,
                     expires_at=None if days is None else now() + days * _DAY,
@@ -166,6 +171,14 @@ class AdminPages:
         if key is None:
             raise RefusedError(404, "There is no key with this id.")
         return key
+
+
+def _number(form: Mapping[str, str], name: str) -> float | None:
+    text = form.get(name, "").strip()
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise ValueError(f"the {name} must be a number") from None
 
 
 _PATHS: Final = {

@@ -2,11 +2,13 @@
 
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
 from tests.support.command_line import ACE, ace, command_environment
 
@@ -50,10 +52,12 @@ def test_the_skillbook_of_the_settings_is_used(json_book: Path, folder: Path) ->
     assert done.out.startswith("skills.json: 2 of 2 skills")
 
 
-def at_a_terminal(folder: Path, *arguments: str, answer: bytes = b"", kind: str = "xterm") -> tuple[int, str]:
+def at_a_terminal(
+    folder: Path, *arguments: str, answer: bytes = b"", kind: str = "xterm", columns: int = 100
+) -> tuple[int, str]:
     """Run `ace skillbook` at a terminal, type the answer, and return exit code and screen."""
     ours, theirs = pty.openpty()
-    environ = {**command_environment(folder), "COLUMNS": "100", "TERM": kind}
+    environ = {**command_environment(folder), "COLUMNS": str(columns), "TERM": kind}
     process = subprocess.Popen(
         [ACE, "skillbook", *arguments], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
     )
@@ -105,3 +109,43 @@ def test_at_a_terminal_the_table_is_drawn(store: Path, folder: Path) -> None:
     code, screen = at_a_terminal(folder, "show")
     assert code == 0
     assert "┃" in screen and "Guess quickly." in screen
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120])
+def test_ids_can_be_copied_and_texts_read_however_narrow_the_terminal_is(folder: Path, columns: int) -> None:
+    text = " ".join(["word"] * 30)
+    with Skillbook.open(folder / "long.db") as book:
+        skill = book.add_skill("conventions", text)
+    code, screen = at_a_terminal(folder, "show", "--skillbook", "long.db", columns=columns)
+    screen = re.sub(r"\x1b\[[0-9;]*m", "", screen)
+    assert code == 0
+    assert skill.id in screen
+    assert all(len(line) <= columns for line in screen.splitlines())
+    assert max(line.count("word") for line in screen.splitlines()) >= 2, screen
+    assert screen.count("word") == 30
+
+
+def test_a_table_that_does_not_fit_is_printed_as_one_list_for_each_row(folder: Path) -> None:
+    with Skillbook.open(folder / "long.db") as book:
+        book.add_skill("conventions", "Name a branch by its ticket, then two to four words with hyphens.")
+        book.add_skill("money", "Divide by 100.")
+    code, screen = at_a_terminal(folder, "show", "--skillbook", "long.db", columns=50)
+    assert code == 0
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen).splitlines()] == [
+        "long.db at version 2: 2 of 2 skills",
+        "",
+        "id       conventions-00001",
+        "section  conventions",
+        "helpful  0",
+        "harmful  0",
+        "neutral  0",
+        "content  Name a branch by its ticket, then two to",
+        "         four words with hyphens.",
+        "",
+        "id       money-00002",
+        "section  money",
+        "helpful  0",
+        "harmful  0",
+        "neutral  0",
+        "content  Divide by 100.",
+    ]

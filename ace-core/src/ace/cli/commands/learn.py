@@ -103,6 +103,9 @@ def command(
     choice = loop.checked(path or [], settings, place, run, validation)
     if not path and not choice.is_loop:
         raise UsageError("nothing to learn from: give files or folders of traces, or --task ID")
+    if not path and not choice.is_watching and not settings.trace_log.exists():
+        log = str(settings.trace_log)
+        raise UsageError(f"no attempts are recorded in {log!r}; record one with `ace capture`, or give the file")
     if choice.block is not None and place.file is not None and not place.file.exists():
         read_start(choice.block)  # a damaged block is reported before a skillbook is created
     command = Learn(

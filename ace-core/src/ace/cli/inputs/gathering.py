@@ -21,7 +21,7 @@ from typing import BinaryIO, Final, Self
 
 from ace.cli.console import note
 from ace.cli.errors import UsageError, check_is_path
-from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, not_a_file, reason_of, too_large
+from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, not_a_file, problem_lines, reason_of, too_large
 from ace.cli.inputs.splitting import HEAD_SIZE, Found, foreign_kind, split_file
 from ace.cli.inputs.stored_record import StoredRecord
 from ace.cli.signals import on_forced_exit
@@ -38,6 +38,7 @@ _WAIT_BETWEEN: Final = 0.02
 
 STANDARD_INPUT = "-"
 _MOST_TASKS_SHOWN = 10
+_PATHS_SHOWN: Final = 3
 _PATTERN = frozenset("*?[")
 
 _LINES_LOOKED_AT: Final = 50
@@ -194,13 +195,15 @@ def _may_be_trace(head: bytes) -> bool:
 
 
 def _nothing_found(paths: Sequence[str], problems: Sequence[InputProblem]) -> str:
-    given = ", ".join(repr(path) for path in paths)
+    given = ", ".join(repr(path) for path in paths[:_PATHS_SHOWN])
+    if len(paths) > _PATHS_SHOWN:
+        given += f" and {len(paths) - _PATHS_SHOWN} more"
     what = "give files, folders or globs of JSON, JSONL or text, or - for standard input"
     if not problems:
         return f"no traces in {given}; {what}"
-    first = f"{problems[0].place}: {problems[0].reason}"
-    more = "" if len(problems) == 1 else f" (and {len(problems) - 1} more)"
-    return f"nothing in {given} can be learned from; {first}{more}; {what}"
+    if len(problems) == 1:
+        return f"nothing in {given} can be used; {problems[0].place}: {problems[0].reason}; {what}"
+    return f"nothing in {given} can be used; {what}{problem_lines(problems)}"
 
 
 def _check_paths(paths: Sequence[str]) -> None:
@@ -212,14 +215,17 @@ def _check_paths(paths: Sequence[str]) -> None:
     Raises:
         UsageError: One of them does not exist, matches nothing, or is the location of a store.
     """
+    missing = []
     for path in paths:
         if path == STANDARD_INPUT or os.path.lexists(path):
             continue
         check_is_path("PATH", path)
         if not _PATTERN & set(path):
-            raise UsageError(f"no such file or folder: {path!r}; give the path of recorded traces")
-        if not _matches(path):
+            missing.append(repr(path))
+        elif not _matches(path):
             raise UsageError(f"no file matches {path!r}; check the pattern")
+    if missing:
+        raise UsageError(f"no such file or folder: {', '.join(missing)}; check the path")
 
 
 def _find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Iterator[str | InputProblem]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ace.cli.console import size_text
 
-__all__ = ["LARGEST_INPUT", "LARGEST_RECORD", "InputProblem", "not_a_file", "reason_of", "too_large"]
+__all__ = ["LARGEST_INPUT", "LARGEST_RECORD", "InputProblem", "not_a_file", "problem_lines", "reason_of", "too_large"]
 
 LARGEST_RECORD: Final = 16_000_000
 """The size of the largest record that is accepted, in bytes. A model could not read a larger one, and memory stays
@@ -17,6 +18,8 @@ bounded."""
 
 LARGEST_INPUT: Final = 1_000_000_000
 """The size of the largest file or stream that is read, in bytes, unless the setting `max_input_mb` changes it."""
+
+_PROBLEMS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,23 @@ class InputProblem:
     """The file, or the file and the record in it, such as `logs/a.jsonl#12`."""
     reason: str
     """The reason, as text."""
+
+
+def problem_lines(problems: Sequence[InputProblem]) -> str:
+    """Return the lines of an error that list inputs with their reasons, each after a line break.
+
+    Args:
+        problems: What cannot be read.
+
+    Example:
+        >>> print("wrong:" + problem_lines([InputProblem("a.json", "the file is empty")]))
+        wrong:
+            a.json: the file is empty
+    """
+    lines = [f"{each.place}: {each.reason}" for each in problems[:_PROBLEMS_SHOWN]]
+    if len(problems) > _PROBLEMS_SHOWN:
+        lines.append(f"... and {len(problems) - _PROBLEMS_SHOWN} more")
+    return "".join(f"\n    {line}" for line in lines)
 
 
 def not_a_file(mode: int) -> str:

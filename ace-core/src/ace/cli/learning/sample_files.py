@@ -9,6 +9,7 @@ from typing import Final
 
 from ace.cli.errors import UsageError
 from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
+from ace.cli.inputs.problems import problem_lines
 from ace.environments import Sample
 from ace.roles.trace_reading.reader import ALIASES
 
@@ -57,9 +58,11 @@ def all_samples(
     """
     with gather_traces(paths, limit=limit, shuffle=shuffle, left_out=left_out, max_bytes=max_bytes) as gathered:
         samples = samples_in(gathered)
+        if len(gathered.problems) == 1:
+            only = gathered.problems[0]
+            raise UsageError(f"{only.place}: {only.reason}; every sample of an evaluation must be readable")
         if gathered.problems:
-            first = gathered.problems[0]
-            raise UsageError(f"{first.place}: {first.reason}; every sample of an evaluation must be readable")
+            raise UsageError(f"every sample of an evaluation must be readable{problem_lines(gathered.problems)}")
     for sample in samples:
         if sample.ground_truth is None:
             raise UsageError(f"{sample.id}: no right answer; put it into the field ground_truth or target")

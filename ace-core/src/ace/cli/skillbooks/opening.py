@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
+_FORBIDDEN = ("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_READONLY")
+"""How the names of errors of SQLite begin that mean that a file may not be opened or written."""
 _MOST_COPIES = 20
 """The number of times that a file is copied again because it changed during the copy."""
 _LARGE = 16_000_000
@@ -190,12 +192,21 @@ def open_at(location: str) -> Iterator[Skillbook]:
     try:
         book = Skillbook.open(location, clock=clock)
     except SkillbookFileError as error:
-        raise UsageError(f"{error}; the file was not changed: repair it, or give another one") from error
+        advice = "the file was not changed: repair it, or give another one"
+        if _is_forbidden(error.__cause__):
+            advice = "check that you may read and write it, and its folder"
+        raise UsageError(f"{error}; {advice}") from error
     except OSError as error:
         where = shown_location(location)
         raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error
     with book:
         yield book
+
+
+def _is_forbidden(cause: BaseException | None) -> bool:
+    """Return whether a file could not be opened because the user may not read or write it."""
+    of_sqlite = str(getattr(cause, "sqlite_errorname", ""))
+    return isinstance(cause, PermissionError) or of_sqlite.startswith(_FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
