@@ -1,37 +1,16 @@
 """Ctrl-C while the main thread waits for a call that may take a limited time."""
 
-import subprocess
-import sys
+from tests.support.subprocesses import run_python
 
 PROGRAM = """
-import faulthandler, signal, sys, time
+import faulthandler, signal, time
 from ace.calls import within_seconds
-
-def interrupted(moment):
-    "Make a call, and press Ctrl-C at the nth call. Returns whether there are as many."
-    count = 0
-
-    def profile(frame, event, argument):
-        nonlocal count
-        if event in ("call", "c_return"):
-            count += 1
-            if count == moment:
-                sys.setprofile(None)
-                signal.raise_signal(signal.SIGINT)
-
-    sys.setprofile(profile)
-    try:
-        within_seconds(60.0, lambda: time.sleep(0.002))
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
+from tests.support.ctrl_c import interrupted_at
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 within_seconds(60.0, lambda: None)  # its thread is used for the next ones
 moment = 1
-while interrupted(moment):
+while interrupted_at(moment, lambda: within_seconds(60.0, lambda: time.sleep(0.002))):
     faulthandler.dump_traceback_later(50, exit=True)  # otherwise, a call is waited for that no thread makes
     within_seconds(60.0, lambda: None)
     within_seconds(60.0, lambda: None)
@@ -41,5 +20,4 @@ print("survived", moment > 10)
 
 
 def test_the_thread_of_an_interrupted_call_makes_the_next_one() -> None:
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout) == (0, "survived True\n"), run.stderr
+    assert run_python(PROGRAM).stdout == "survived True\n"

@@ -6,10 +6,13 @@ import textwrap
 
 import pytest
 
+from tests.support.subprocesses import run_python
+
 PROGRAM = """
-    import faulthandler, os, signal, sys, time
+    import faulthandler, os, signal
     import ace.pipeline
     from ace.pipeline import Branch, Pipeline, StepContext
+    from tests.support.ctrl_c import interrupted_at, is_inside
 
     class Step:
         requires, provides = {"sample"}, set()
@@ -39,45 +42,20 @@ PROGRAM = """
     ENGINE = os.path.dirname(ace.pipeline.__file__)
     kept = []
 
-    def interrupted(moment, action):
-        "Do something, and press Ctrl-C when the engine makes its nth call. Returns whether it has made that many."
-        count, stopped = 0, False
-
-        def profile(frame, event, argument):
-            nonlocal count, stopped
-            if event in ("call", "c_return") and is_in_engine(frame):
-                count += 1
-                if count == moment:
-                    sys.setprofile(None)
-                    signal.raise_signal(signal.SIGINT)
-
-        sys.setprofile(profile)
-        try:
-            action()
-            if count >= moment:
-                time.sleep(60)  # what comes in a garbage collection is raised a little later
-        except KeyboardInterrupt:
-            stopped = True
-        finally:
-            sys.setprofile(None)
-        assert stopped or count < moment, "Ctrl-C was lost"
-        return stopped
-
-    def is_in_engine(frame):
-        while frame is not None and not frame.f_code.co_filename.startswith(ENGINE):
-            frame = frame.f_back
-        return frame is not None
+    def counts(frame):
+        return is_inside(frame, ENGINE)
 
     def contexts(count):
         return [StepContext(number) for number in range(count)]
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    moment, goes_on = 0, True
-    while goes_on:
+    moment, is_interrupted = 0, True
+    while is_interrupted:
         moment += 1
-        faulthandler.dump_traceback_later(120, exit=True)  # a sample that is lost is waited for for ever
+        faulthandler.dump_traceback_later(120, exit=True)  # otherwise a sample that is lost is waited for
         pipeline = Pipeline(STEPS, background_limit=2)
-        goes_on = interrupted(moment, lambda: CALL)
+        # What comes in a garbage collection is raised a little later.
+        is_interrupted = interrupted_at(moment, lambda: CALL, counts=counts, grace=60)
         pipeline.wait_for_background()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         kept.clear()
@@ -111,8 +89,7 @@ CALLS = [
 @pytest.mark.parametrize("steps", STEPS)
 def test_no_sample_is_lost_or_waited_for_in_vain(steps: str, call: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("STEPS", STEPS[steps]).replace("CALL", call)
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8")
-    assert (run.returncode, run.stdout) == (0, "survived True\n"), run.stderr
+    assert run_python(program).stdout == "survived True\n"
 
 
 PRESSED_DURING_COLLECTION = """

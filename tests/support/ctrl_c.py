@@ -1,0 +1,53 @@
+"""Ctrl-C at every moment of an action, in programs that tests run with Python's own signal handler."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+
+def interrupted_at(
+    moment: int, action: Callable[[], object], *, counts: Callable[[FrameType], bool] | None = None, grace: float = 0.0
+) -> bool:
+    """Do something, and press Ctrl-C when the main thread makes its nth call.
+
+    Args:
+        moment: The number of the call, from 1.
+        action: What is done.
+        counts: Which calls count, by the frame that is called or calls native code; by default all.
+        grace: How long to wait afterwards for a `KeyboardInterrupt` that is raised a little later, in seconds.
+
+    Returns:
+        Whether it was interrupted; otherwise it made fewer calls.
+    """
+    count, stopped = 0, False
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        if event in ("call", "c_return") and (counts is None or counts(frame)):
+            count += 1
+            if count == moment:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(profile)
+    try:
+        action()
+        if count >= moment:
+            time.sleep(grace)
+    except KeyboardInterrupt:
+        stopped = True
+    finally:
+        sys.setprofile(None)
+    assert stopped or count < moment, "Ctrl-C was lost"
+    return stopped
+
+
+def is_inside(frame: FrameType | None, folder: str) -> bool:
+    """Return whether a frame, or one that called it, runs code of a folder."""
+    while frame is not None and not frame.f_code.co_filename.startswith(folder):
+        frame = frame.f_back
+    return frame is not None
