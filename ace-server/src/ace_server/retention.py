@@ -328,8 +328,9 @@ def _forget_finished(
     with database.reading() as connection:
         runs = set(connection.scalars(sa.select(batch.c.id).where((batch.c.state == "learned") | is_old)))
         books = connection.scalars(sa.select(book.c.name)).all()
-    for run in runs:
-        validation_answers(settings, run).unlink(missing_ok=True)
+    kept = settings.data.glob(validation_answers(settings, "*").name)  # few, while there may be any number of runs
+    for file in {validation_answers(settings, run) for run in runs}.intersection(kept):
+        file.unlink(missing_ok=True)
     return sum(_forget(open_book, name, runs) for name in books) if runs else 0
 
 

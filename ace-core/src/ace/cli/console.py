@@ -13,7 +13,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
-from typing import Final, Literal, TextIO
+from typing import TYPE_CHECKING, Final, Literal, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 __all__ = [
     "JSON_SCHEMA",
@@ -228,15 +232,7 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     ]
     room = console.width - 3 * len(columns) - 1 - sum(width for width in widths if width <= _SHORT)
     if room < _READABLE * sum(width > _SHORT for width in widths):
-        if title:
-            console.print(Text(f"{visible(title)}\n"))
-        for number, row in enumerate(texts):
-            record = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-            record.add_column(no_wrap=True)
-            record.add_column(overflow="fold")
-            for column, text in zip(columns, row, strict=True):
-                record.add_row(column, text)
-            console.print(*([Text()] if number else []), record, sep="\n")
+        _print_lists(console, columns, texts, title)
         return
     table = Table(title=Text(visible(title)) if title else None, title_justify="left")
     for place, column in enumerate(columns):
@@ -245,6 +241,22 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     for row in texts:
         table.add_row(*row)
     console.print(table)
+
+
+def _print_lists(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], title: str) -> None:
+    """Print each row as a list, with a line for each column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if title:
+        console.print(Text(f"{visible(title)}\n"))
+    for number, row in enumerate(rows):
+        lines = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        lines.add_column(no_wrap=True)
+        lines.add_column(overflow="fold")
+        for column, text in zip(columns, row, strict=True):
+            lines.add_row(column, text)
+        console.print(*([Text()] if number else []), lines, sep="\n")
 
 
 def _is_of_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -6,6 +6,9 @@ Who does what on which thread:
   native code, such as a model that is being loaded, no handler runs.
 - So a second thread, the watcher, is told of each signal by the interpreter itself. When a second signal has come and
   no handler ends the process within a second, the watcher does. It also ends it at the third signal.
+- While a native module is being imported, the handler does run, if that module imports others, but must not raise:
+  modules that do not check for an error there crash. It then asks the watcher to deliver the signal again, as it does
+  if it has raised inside a finalizer or a callback of a weak reference, from which no exception reaches the caller.
 - However a process is forced to end, it goes through `end_process`, which runs the actions of `on_forced_exit` first:
   `finally` blocks do not run any more then.
 - `run_interruptibly` does work on a thread of its own, so that no signal lands in the middle of it: the first signal
@@ -42,7 +45,7 @@ _GRACE = 1.0
 """The time that a handler has after the second signal before the watcher ends the process, in seconds."""
 
 _RETRY_DELAY = 0.01
-"""The time after which a signal that arrived in the import of a native module is delivered again, in seconds."""
+"""The time after which a signal that could not end the command is delivered again, in seconds."""
 
 _DELIVER_AGAIN = 0
 """What the handler writes to the watcher to have a signal delivered again; no signal has this number."""
