@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+from dataclasses import replace
 
 from ace_browser_use import BrowserUse
 from tests.browser_use import harbour
@@ -15,8 +17,9 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 def main(workers: int, at_end: str) -> None:
     def script(request: ScriptedRequest) -> Answer:
-        os.write(1, b"step\n")  # whole, as several threads write
-        return acting({"wait": {"seconds": 1}})
+        (ship,) = set(re.findall(r"Wait for ship (\d+)", request.text))
+        os.write(1, f"step of {ship}\n".encode())  # whole, as several threads write
+        return replace(acting({"wait": {"seconds": 1}}), delay=1)
 
     async def fail(_: object) -> None:
         if at_end == "exit":

@@ -15,7 +15,7 @@ from ace.pipeline import CancellationToken, Pipeline
 from ace_browser_use import BrowserExecuteStep, BrowserResult
 from tests.browser_use import harbour
 from tests.browser_use.site import Site
-from tests.browser_use.steps import book, run, seen_from_a_thread
+from tests.browser_use.steps import acting, book, run, seen_from_a_thread
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
 pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
@@ -99,6 +99,26 @@ def test_a_cancelled_task_closes_the_browser_and_is_raised(site: Site, browsers:
 
     with ScriptedServer(lambda request: Answer("", delay=30)) as server:
         asyncio.run(cancelled(server))
+
+
+def test_an_agent_that_loses_the_cancellation_begins_no_other_step(browsers: Callable[[], list[int]]) -> None:
+    token = CancellationToken()
+    lost: list[bool] = []
+
+    async def lose_cancellation(_: object) -> None:
+        token.cancel()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            lost.append(True)
+
+    with ScriptedServer(lambda request: acting({"wait": {"seconds": 1}})) as server:
+        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), on_step_end=lose_cancellation)
+        contexts = [ACEStepContext(sample="Wait for a ship", skillbook=book())]
+        (result,) = Pipeline([step]).run(contexts, cancel_token=token)
+    assert (lost, len(server.requests)) == ([True], 1)
+    assert browsers() == []
+    assert type(result.error).__name__ == "PipelineCancelled"
 
 
 def test_a_task_that_is_cancelled_while_the_browser_starts_leaves_none(browsers: Callable[[], list[int]]) -> None:

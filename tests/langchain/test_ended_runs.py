@@ -82,3 +82,26 @@ def test_a_cancelled_task_is_raised_and_the_call_is_ended() -> None:
 
     asyncio.run(scenario())
     assert told == ["cleaned up"]
+
+
+def test_a_call_that_loses_the_cancellation_is_ended_all_the_same() -> None:
+    token = CancellationToken()
+    lost, ended = list[bool](), list[bool]()
+
+    async def work(text: str) -> str:
+        token.cancel()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            lost.append(True)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+        return text
+
+    losing: Any = RunnableLambda(work)
+    ctx = ACEStepContext(sample="Go.", skillbook=SkillbookView(book()))
+    (result,) = Pipeline[ACEStepContext]([LangChainExecuteStep(losing)]).run([ctx], cancel_token=token)
+    assert isinstance(result.error, PipelineCancelled)
+    assert (lost, ended) == ([True], [True])

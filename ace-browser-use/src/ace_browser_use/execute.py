@@ -231,8 +231,12 @@ async def _closed_unused(opened: OpenSession) -> None:
 async def _closed(running: asyncio.Task[Any], agent: Agent[Any, Any], opened: OpenSession) -> None:
     was_cut_off = not running.done()
     if was_cut_off:
-        running.cancel()
-        await asyncio.wait({running}, timeout=_LAST_WORDS)
+        # A cancellation may be lost in what the agent awaits (asyncio.wait_for of Python 3.11 can lose one), so the
+        # agent is also told to begin no other step, and is cancelled again.
+        agent.stop()
+        for _ in range(2):
+            running.cancel()
+            await asyncio.wait({running}, timeout=_LAST_WORDS / 2)
     if running.done() and not running.cancelled():
         running.exception()  # asyncio logs exceptions that are never retrieved
     await opened.close(was_cut_off=was_cut_off or running.cancelled() or running.exception() is not None)

@@ -110,7 +110,8 @@ async def watched(call: Awaitable[T], seconds: float | None, token: Cancellation
         return task.result()
     finally:
         if not task.done():
-            task.cancel()
             # Ignore later exceptions; asyncio logs exceptions that are never retrieved.
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            await asyncio.wait({task}, timeout=_LAST_WORDS)
+            for _ in range(2):  # a cancellation may be lost in what the task awaits
+                task.cancel()
+                await asyncio.wait({task}, timeout=_LAST_WORDS / 2)
