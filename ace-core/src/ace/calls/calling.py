@@ -166,13 +166,14 @@ class _OnLoop:
 
         async def work_off() -> None:
             nonlocal has_failed
+            task = asyncio.current_task()
             for place, work in waiting:
                 try:
                     values[place] = await asyncio.ensure_future(work())  # a task has its own context variables
                 except BaseException:
                     has_failed = True
                     raise
-                if has_failed:
+                if has_failed or (task is not None and task.cancelling()):  # the call may lose a cancellation
                     return
 
         tasks = [asyncio.ensure_future(work_off()) for _ in range(min(at_once, len(works)))]
