@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -105,6 +107,18 @@ print("survived", moment > 3)
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by their environment")
 def test_ctrl_c_at_every_moment_leaves_no_process_behind() -> None:
     assert run_python(INTERRUPTED).stdout == "survived True\n"
+
+
+def test_a_run_whose_loop_is_gone_is_stopped(tmp_path: Path) -> None:
+    """It hangs if the end of the program is waited for."""
+    process = ClaudeProcess(["sleep", "600"], stdin="", cwd=tmp_path, environ=os.environ, timeout=None)
+
+    async def interrupted() -> None:
+        running = process.run_async()
+        running.send(None)
+        running.close()  # as the interpreter does with a task that Ctrl-C left pending
+
+    asyncio.run(interrupted())
 
 
 def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_error(tmp_path: Path) -> None:

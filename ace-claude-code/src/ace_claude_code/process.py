@@ -188,6 +188,8 @@ class ClaudeProcess:
                         await asyncio.wait([work])
                 work.exception()
                 raise
+            finally:
+                self.stop()  # the task may have been destroyed with its loop
 
     def _end_with_children(self, process: subprocess.Popen[bytes]) -> None:
         """Terminate a process that is still running, and kill the remaining processes that it started."""
