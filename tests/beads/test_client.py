@@ -10,6 +10,7 @@ import pytest
 
 from ace_beads import Bead, BeadsClient, BeadsError, BeadsNotFoundError, BeadsTimeoutError
 from tests.beads.conftest import BD, Tracker, only_fake
+from tests.support.subprocesses import run_python
 
 
 @pytest.fixture
@@ -103,6 +104,41 @@ def test_a_process_that_bd_leaves_behind_is_not_waited_for(tmp_path: Path) -> No
     program.chmod(0o755)
     assert BeadsClient(str(program), tmp_path).version() == "1.2.3"
     os.kill(int((tmp_path / "child").read_text(encoding="utf-8")), 9)
+
+
+INTERRUPTED = """
+import contextlib, faulthandler, signal, subprocess
+from pathlib import Path
+from ace_beads import BeadsClient, BeadsError, client
+from tests.support.ctrl_c import interrupted_at, is_inside
+
+FILES = {client.__file__, subprocess.__file__}
+
+def counts(frame):
+    if frame.f_code.co_filename not in FILES or not is_inside(frame, client.__file__):
+        return False
+    while frame is not None and frame.f_code is not subprocess.Popen.__del__.__code__:
+        frame = frame.f_back
+    return frame is None  # Python only prints what is raised in a finalizer
+
+def show():
+    with contextlib.suppress(BeadsError):
+        BeadsClient(PROGRAM, Path.cwd()).show("bd-1")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+moment = 1
+while interrupted_at(moment, show, counts=counts):
+    faulthandler.dump_traceback_later(120, exit=True)  # otherwise, a lock of the process is waited for
+    moment += 1
+print("survived", moment > 30)
+"""
+
+
+def test_ctrl_c_at_every_moment_is_raised(tmp_path: Path) -> None:
+    program = tmp_path / "bd"
+    program.write_text("#!/bin/sh\nexec sleep 0.02\n", encoding="utf-8")
+    program.chmod(0o755)
+    assert run_python(INTERRUPTED.replace("PROGRAM", repr(str(program)))).stdout == "survived True\n"
 
 
 def test_a_bead_is_data() -> None:

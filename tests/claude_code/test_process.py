@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeNotFoundError, find_claude
 from ace_claude_code.process import ClaudeProcess
 from tests.claude_code.conftest import nothing_left
+from tests.support.subprocesses import run_python
 
 pytestmark = pytest.mark.thorough
 
@@ -75,6 +78,47 @@ time.sleep(600)
     with nothing_left("marker-of-orphan"):
         finished = process.run()
     assert (finished.timed_out, finished.stdout) == (True, b"started\n")
+
+
+INTERRUPTED = """
+import faulthandler, os, signal, subprocess
+from pathlib import Path
+from ace_claude_code import process
+from ace_claude_code.process import ClaudeProcess
+from tests.support.ctrl_c import interrupted_at, is_inside
+
+FILES = {process.__file__, subprocess.__file__}
+
+def counts(frame):
+    return frame.f_code.co_filename in FILES and is_inside(frame, process.__file__)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+moment, is_interrupted = 0, True
+while is_interrupted:
+    moment += 1
+    faulthandler.dump_traceback_later(120, exit=True)  # otherwise, a lock of the process is waited for
+    running = ClaudeProcess(["sleep", "600"], stdin="", cwd=Path.cwd(), environ=os.environ, timeout=0.02)
+    is_interrupted = interrupted_at(moment, running.run, counts=counts)
+    assert not process.processes_with("ACE_CLAUDE_RUN", running._run_id)
+print("survived", moment > 3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by their environment")
+def test_ctrl_c_at_every_moment_leaves_no_process_behind() -> None:
+    assert run_python(INTERRUPTED).stdout == "survived True\n"
+
+
+def test_a_run_whose_loop_is_gone_is_stopped(tmp_path: Path) -> None:
+    """It hangs if the end of the program is waited for."""
+    process = ClaudeProcess(["sleep", "600"], stdin="", cwd=tmp_path, environ=os.environ, timeout=None)
+
+    async def interrupted() -> None:
+        running = process.run_async()
+        running.send(None)
+        running.close()  # as the interpreter does with a task that Ctrl-C left pending
+
+    asyncio.run(interrupted())
 
 
 def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_error(tmp_path: Path) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -57,3 +61,40 @@ def test_a_stopped_request_is_not_waited_for(kind: type[Waiting], is_early: bool
     client.let_go.set()
     if not is_early:
         stopping.join()
+
+
+@pytest.mark.parametrize("method", ["set_result", "set_exception"])
+def test_a_stop_that_comes_with_the_answer_prints_nothing(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", printed.append)
+    client = Waiting()
+    threads: list[threading.Thread] = []
+
+    def complete(prompt: str, **kwargs: Any) -> LLMResponse:
+        threads.append(threading.current_thread())
+        client.let_go.wait()
+        if method == "set_exception":
+            raise LookupError
+        return LLMResponse("4")
+
+    def stop_before(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is getattr(Future, method).__code__:
+            stop.stop("cancelled")
+
+    class Letting(Stop):  # type: ignore[misc]  # it is final
+        @contextmanager
+        def requesting(self, request: Future[Any]) -> Iterator[None]:
+            with super().requesting(request):
+                client.let_go.set()
+                yield
+
+    stop = Letting()
+    monkeypatch.setattr(client, "complete", complete)
+    threading.setprofile(stop_before)
+    try:
+        with stoppable(stop), pytest.raises(PipelineCancelled):
+            StoppableClient(client, lambda: None).complete("?")
+    finally:
+        threading.setprofile(None)
+    threads[0].join()
+    assert printed == []

@@ -182,7 +182,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # Not `process.wait()`: if Ctrl-C has interrupted another `wait`, a lock of the process may never be released.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(process.pid, 0)
+    process.returncode = -signal.SIGKILL
 
 
 def _content_of(file: BinaryIO) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import contextvars
@@ -84,12 +85,49 @@ class ClaudeProcess:
         self._stop = threading.Event()
 
     def run(self) -> FinishedProcess:
-        """Run the process and wait for its end. Cancelling the pipeline run stops it.
+        """Run the process and wait for its end. Cancelling the pipeline run stops it, and so does Ctrl-C.
 
         Raises:
             PipelineCancelled: The run was cancelled; the process and its children have ended.
             OSError: The program cannot be started.
         """
+        if threading.current_thread() is not threading.main_thread():
+            return self._run()
+        # Ctrl-C inside `subprocess` may leave the process running, or keep a lock that the next wait needs. So the main
+        # thread waits for another one, and only acquires a lock of its own.
+        outcomes: list[FinishedProcess | BaseException] = []
+        over = threading.Lock()
+        over.acquire()
+        context = contextvars.copy_context()
+        has_begun = False
+
+        def work() -> None:
+            nonlocal has_begun
+            has_begun = True  # before it looks for a stop; the main thread stops it before it looks at this
+            try:
+                outcomes.append(context.run(self._run))
+            except BaseException as error:
+                outcomes.append(error)
+            finally:
+                over.release()
+
+        try:
+            _thread.start_new_thread(work, ())  # `Thread.start` waits for the thread, with a lock of the same kind
+            while not outcomes:
+                over.acquire()
+        except BaseException:
+            self.stop()
+            while has_begun and not outcomes:
+                over.acquire()
+            raise
+        [outcome] = outcomes
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _run(self) -> FinishedProcess:
+        if self._stop.is_set():
+            raise PipelineCancelled("the run of Claude Code was cancelled")
         token = cancel_token_var.get() if self._heeds_token else None
         started = time.monotonic()
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -150,6 +188,8 @@ class ClaudeProcess:
                         await asyncio.wait([work])
                 work.exception()
                 raise
+            finally:
+                self.stop()  # the task may have been destroyed with its loop
 
     def _end_with_children(self, process: subprocess.Popen[bytes]) -> None:
         """Terminate a process that is still running, and kill the remaining processes that it started."""

@@ -19,8 +19,8 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
 from ace import CancellationToken, PipelineCancelled
@@ -195,10 +195,10 @@ def _on_thread(call: Callable[[], Any]) -> Future[Any]:
         try:
             value = context.run(call)
         except BaseException as error:
-            if not future.cancelled():
+            with suppress(InvalidStateError):  # the call was stopped
                 future.set_exception(error)
         else:
-            if not future.cancelled():
+            with suppress(InvalidStateError):
                 future.set_result(value)
 
     threading.Thread(target=work, name="ace-mcp-request", daemon=True).start()

@@ -12,9 +12,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Final, final
 
@@ -188,14 +189,33 @@ def work_until_stopped(start_worker: Callable[[], RunningWorker]) -> int:
     Returns:
         The exit code.
     """
-    stopped = threading.Event()
-    with _at_signals(stopped.set):
+    request = _StopRequest()
+    with _at_signals(request.make):
         worker = start_worker()
         note("ace: the worker is running")
-        while not stopped.wait(3600):  # a wait without an end would not see the signal on every platform
-            pass
+        request.wait()
         worker.stop()
     return DONE
+
+
+@final
+class _StopRequest:
+    """Something that a thread waits for, and that a signal handler may do at any moment, also on that thread.
+
+    With `threading.Event`, a handler that interrupts `wait` or `set` would wait for a lock that its own thread holds.
+    """
+
+    def __init__(self) -> None:
+        self._requests: SimpleQueue[None] = SimpleQueue()
+
+    def make(self) -> None:
+        self._requests.put(None)
+
+    def wait(self) -> None:
+        while True:
+            with suppress(Empty):
+                self._requests.get(timeout=3600)  # a wait without an end would not see the signal on every platform
+                return
 
 
 @final
@@ -204,7 +224,7 @@ class _WorkerThread:
 
     def __init__(self, start: Callable[[], RunningWorker] | None) -> None:
         self._start = start
-        self._stop = threading.Event()
+        self._request = _StopRequest()
         self._thread = threading.Thread(target=self._work, name="ace-server-worker-start", daemon=True)
         self.failure: Exception | None = None
 
@@ -213,7 +233,7 @@ class _WorkerThread:
             self._thread.start()
 
     def ask_to_stop(self) -> None:
-        self._stop.set()
+        self._request.make()
 
     def join(self) -> None:
         if self._thread.ident is not None:
@@ -228,7 +248,7 @@ class _WorkerThread:
             _logger.error("the worker could not be started: %s", type(error).__name__)
             note(f"ace: the worker could not be started: {error}")
             return
-        self._stop.wait()
+        self._request.wait()
         worker.stop()
 
 

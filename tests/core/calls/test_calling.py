@@ -83,6 +83,43 @@ def test_after_an_error_nothing_begins(way: Way, at_once: int) -> None:
     assert doorman.begun == at_once
 
 
+def test_nothing_begins_after_a_cancellation_that_all_calls_lose() -> None:
+    begun: list[int] = []
+
+    async def main() -> None:
+        release, both = asyncio.Event(), asyncio.Event()
+
+        async def call(number: int) -> None:
+            begun.append(number)
+            if len(begun) == 2:
+                both.set()
+            try:
+                await release.wait()
+            except asyncio.CancelledError:  # as asyncio.wait_for of Python 3.11 does, if the result has just come
+                return
+
+        task = asyncio.ensure_future(ON_LOOP.each([partial(call, number) for number in range(6)], 2))
+        await both.wait()
+        task.cancel()
+        release.set()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(main())
+    assert begun == [0, 1]
+
+
+def test_ctrl_c_in_one_call_comes_before_the_error_of_another_one() -> None:
+    both = threading.Barrier(2)
+
+    async def call(error: BaseException) -> None:
+        both.wait(timeout=60)
+        raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(BLOCKING.each([partial(call, LookupError()), partial(call, KeyboardInterrupt())], 2))
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_to_do(way: Way) -> None:
     assert results_of(way, Doorman(1), [], 3) == []

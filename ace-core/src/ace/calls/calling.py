@@ -122,7 +122,7 @@ class _Blocking:
     async def each(self, works: Sequence[Work[T]], at_once: int) -> list[T]:
         if at_once == 1 or len(works) < 2:
             return [await work() for work in works]
-        return _on_threads([functools.partial(_finished_work, work) for work in works], at_once)
+        return on_threads([functools.partial(_finished_work, work) for work in works], at_once)
 
 
 @final
@@ -166,13 +166,14 @@ class _OnLoop:
 
         async def work_off() -> None:
             nonlocal has_failed
+            task = asyncio.current_task()
             for place, work in waiting:
                 try:
                     values[place] = await asyncio.ensure_future(work())  # a task has its own context variables
                 except BaseException:
                     has_failed = True
                     raise
-                if has_failed:
+                if has_failed or (task is not None and task.cancelling()):  # the call may lose a cancellation
                     return
 
         tasks = [asyncio.ensure_future(work_off()) for _ in range(min(at_once, len(works)))]
@@ -221,8 +222,16 @@ def _finished_work(work: Work[T]) -> T:
     return finished(work())
 
 
-def _on_threads(functions: Sequence[Callable[[], T]], at_once: int) -> list[T]:
-    """Call plain functions on this thread and on cached ones; see `Calling.each`."""
+def on_threads(functions: Sequence[Callable[[], T]], at_once: int) -> list[T]:
+    """Call plain functions on this thread and on cached ones, and return their results in the given order.
+
+    Each has its own copy of the context variables. If one raises, or Ctrl-C interrupts this thread, none of the others
+    begins; those that have begun end, then the error is raised. A second Ctrl-C is raised at once.
+
+    Args:
+        functions: The functions.
+        at_once: How many may run at the same time, at least 1.
+    """
     from ace.pipeline.threads import Event, threads
 
     lock = threading.Lock()
@@ -241,15 +250,25 @@ def _on_threads(functions: Sequence[Callable[[], T]], at_once: int) -> list[T]:
             except BaseException as error:
                 errors[place] = error
 
-    ends = [Event() for _ in range(min(at_once, len(functions)) - 1)]
+    begun: list[Event] = []
     context = contextvars.copy_context()
-    for end in ends:
-        threads.start(functools.partial(work_off, context), end.set)
-    work_off(context)
-    for end in ends:
-        end.wait()
+    try:
+        for _ in range(min(at_once, len(functions)) - 1):
+            end = Event()
+            threads.start(functools.partial(work_off, context), end.set)
+            begun.append(end)
+        work_off(context)
+        for end in begun:
+            end.wait()
+    except BaseException:
+        with lock:
+            waiting.clear()
+        for end in begun:
+            end.wait()
+        raise
     if errors:
-        raise errors[min(errors)]
+        # Ctrl-C and the like come first: code that handles an error would continue.
+        raise errors[min(errors, key=lambda place: (isinstance(errors[place], Exception), place))]
     return [values[place] for place in range(len(functions))]
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 from ace.arguments import checked_arguments, checked_class, whole_number
+from ace.calls.calling import on_threads
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import answer_passes, why_not
 from ace.environments import Sample
@@ -453,15 +452,7 @@ class _Run:
 
         if self._workers == 1 or len(items) < 2:
             return [do(item) for item in items]
-        with ThreadPoolExecutor(min(self._workers, len(items)), "ace-skill-test") as pool:
-            futures = [pool.submit(contextvars.copy_context().run, do, item) for item in items]
-            try:
-                for future in as_completed(futures):
-                    future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return [future.result() for future in futures]
+        return on_threads([partial(do, item) for item in items], self._workers)
 
     def ask_all(
         self, chosen: Sequence[_Chosen], skills: Sequence[Skill], *, in_book: bool = False

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, final
 
 from ace.arguments import whole_number, with_method
+from ace.calls.calling import on_threads
 from ace.calls.model_calls import current_call_scope
 from ace.protocols.llm import LLMResponse, Usage
 from ace.protocols.observers import SubQuestionAnswered, emit, is_observed
@@ -234,12 +233,8 @@ class SubAgentLLM:
         parts = [_parts(each) for each in questions]
         # Admitted one by one before any is asked, so that which ones the budget covers does not depend on timing.
         admitted = [self._admitted(*each) for each in parts]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            answers = [
-                None if asked is None else pool.submit(contextvars.copy_context().run, self._answer, asked)
-                for asked in admitted
-            ]
-            return [_USED_UP if answer is None else answer.result() for answer in answers]
+        answers = iter(on_threads([partial(self._answer, asked) for asked in admitted if asked is not None], _AT_ONCE))
+        return [_USED_UP if asked is None else next(answers) for asked in admitted]
 
     def query(self, prompt: str) -> str:
         """Send a prompt as it is, without a system message.
