@@ -462,6 +462,25 @@ def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPa
     assert "http-equiv" not in page.content()
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"state": "learned", "learned": 2}, True),
+        ({"state": "failed", "learned": 1, "failed": 1}, True),
+        ({"state": "failed", "failed": 2}, False),
+        ({"state": "running", "learned": 1}, False),
+    ],
+)
+def test_a_batch_that_has_changed_no_skill_says_so(world: World, values: dict[str, str | int], says: bool) -> None:
+    reader = logged_in(world, world.key("Maren", "read"))
+    batch = world.add(tables.batch, book="default", samples=2, accepted=1, **values)
+    assert ("the batch has not changed any skill" in reader.get(f"/runs/{batch}").text) is says
+    release = world.release(11)
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).values(release=release))
+    assert "the batch has not changed any skill" not in reader.get(f"/runs/{batch}").text
+
+
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:
     reader = logged_in(world, world.key("Maren", "read"))
 
