@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments, instance_of, whole_number
+from ace.arguments import checked_arguments, file_path, instance_of, shown, whole_number
 from ace.atomic_file import check_can_write, real_path
 from ace.gc_pause import gc_paused
 from ace.json_fields import JsonValue
@@ -46,6 +46,7 @@ from ace.skillbook.operations import (
     UpdateReport,
     check_content,
     check_decision,
+    check_text,
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
@@ -134,6 +135,7 @@ class Skillbook:
             SkillbookFileError: If the file is not a skillbook. It is not changed.
             ValueError: If no installed store supports the scheme of the path.
         """
+        file_path("path", path)
         kind = None if store is not None else find_store(path)
         if kind is not None:
             store = kind.open(str(path))
@@ -156,6 +158,7 @@ class Skillbook:
             FileNotFoundError: If there is no such file.
             SkillbookFileError: If it is not a skillbook; the error contains the file, the place and the reason.
         """
+        file_path("path", path)
         if not has_scheme(path) and not real_path(path).exists():
             raise FileNotFoundError(f"no such skillbook: {str(path)!r}")
         return cls.open(path)
@@ -167,6 +170,7 @@ class Skillbook:
         Raises:
             SkillbookFileError: If it is not a skillbook; the error contains the place and the reason.
         """
+        instance_of("text", text, str, advice="from_dict reads a dict, load_from_file a file")
         with gc_paused():
             return cls._holding(read_text(text))
 
@@ -194,6 +198,7 @@ class Skillbook:
         """
         from ace.skillbook.text_formats import read_text_book  # only needed for text
 
+        instance_of("text", text, str)
         return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
     @checked_arguments()
@@ -279,6 +284,7 @@ class Skillbook:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
         from ace.skillbook.text_formats import write_skill_folder  # only needed for text
 
+        file_path("folder", folder)
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
     def close(self) -> None:
@@ -396,10 +402,14 @@ class Skillbook:
         Raises:
             ValueError: If the format is unknown or the budget negative.
         """
-        if format not in FORMATS:
-            raise ValueError(f"{format!r} is not a format; use {', '.join(FORMATS)}")
+        if str(format) not in FORMATS:
+            raise ValueError(f"format: {format!r} is not a format; use {', '.join(FORMATS)}")
         if budget_tokens is not None:
             whole_number("budget_tokens", budget_tokens, least=0)
+        if query is not None:
+            instance_of("query", query, str)
+        _check_function("count_tokens", count_tokens)
+        _check_function("ranker", ranker)
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
@@ -448,6 +458,8 @@ class Skillbook:
             The skillbook has changed since. These lines replace those above, or add to them:
             - [geography-00001] Name the country last.
         """
+        instance_of("query", query, str)
+        whole_number("budget_tokens", budget_tokens, least=0)
         with self._lock:
             if self._copies is None:
                 self._copies = BookCopies(self._state)
@@ -472,6 +484,9 @@ class Skillbook:
         """
         if sections is None:
             return self.as_prompt(format="markdown")
+        names: object = sections
+        if isinstance(names, str | bytes) or not isinstance(names, Collection):
+            raise TypeError(f"sections must be a list of names, got {shown(names)}")
         with self._lock:
             return self._prompt_cache("markdown").of_sections(self._state, frozenset(sections))
 
@@ -524,6 +539,8 @@ class Skillbook:
 
     def get_similarity_decision(self, first_id: str, second_id: str) -> SimilarityDecision | None:
         """Return the decision about a pair of similar skills, given in any order, or None."""
+        instance_of("first_id", first_id, str)
+        instance_of("second_id", second_id, str)
         return self._state.decisions.get(similarity_pair(first_id, second_id))
 
     def has_keep_decision(self, first_id: str, second_id: str) -> bool:
@@ -639,6 +656,9 @@ class Skillbook:
             ## b
             - [b-00002] Never delete prod.env.
         """
+        instance_of("skill_id", skill_id, str)
+        if pinned is not None:
+            instance_of("pinned", pinned, bool)
         with self._lock:
             if skill_id not in self._state.skills:
                 return None
@@ -667,6 +687,8 @@ class Skillbook:
         Raises:
             ValueError: If there is no such skill or tag.
         """
+        instance_of("skill_id", skill_id, str)
+        instance_of("tag", tag, str)
         with self._lock:
             at = self._now()
             self._make(operations.tagged(skill_id, {tag: increment}, at))
@@ -684,6 +706,8 @@ class Skillbook:
         Raises:
             ValueError: If the skill is pinned.
         """
+        instance_of("skill_id", skill_id, str)
+        instance_of("soft", soft, bool)
         with self._lock:
             if skill_id in self._state.skills:
                 at = self._now() if soft or self._binding is not None else ""
@@ -779,6 +803,8 @@ class Skillbook:
             >>> book.get_skill(skill.id).proof
             'proven'
         """
+        instance_of("results", results, Mapping, advice="give the cases of each skill by its id")
+        _check_note(author)
         with self._lock:
             event = operations.results_noted(self._state, results, self._now(), contents or {})
             if not event.changes:
@@ -796,6 +822,7 @@ class Skillbook:
         Returns:
             The imported skills, with their ids in this skillbook.
         """
+        instance_of("other", other, Skillbook, advice="Skillbook.load_from_file reads one")
         taken = BookContents(other.skills(include_invalid=True), other.similarity_decisions())
         if not taken.skills:
             return []
@@ -837,6 +864,8 @@ class Skillbook:
             TypeError: If the update is not a batch.
         """
         instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
+        _check_function("problem_with", problem_with)
+        _check_note(author, key, progress)
         with self._lock:
             at = self._now()
             applied, skipped = [], []
@@ -919,6 +948,7 @@ class Skillbook:
         Args:
             vectors: Vectors as numbers or as little-endian float32 bytes, by skill id.
         """
+        instance_of("vectors", vectors, Mapping, advice="give the vector of each skill by its id")
         with self._lock:
             known = self._state.skills
             with gc_paused():
@@ -944,6 +974,7 @@ class Skillbook:
         Args:
             author: The author of that last commit, if this is the outermost block.
         """
+        _check_note(author)
         with self._lock:
             self._deferring += 1
         try:
@@ -965,6 +996,7 @@ class Skillbook:
         Raises:
             AlreadyCommittedError: If the store already has this sample; the changes are rolled back.
         """
+        _check_note(author, key, progress)
         with self._lock:
             if self._binding is not None:
                 self._commit(self._now(), author, key, progress)
@@ -1000,6 +1032,7 @@ class Skillbook:
         Args:
             after: Only later versions are returned.
         """
+        instance_of("after", after, int)
         return self._bound().entries(after)
 
     def mark(self) -> BookMark:
@@ -1025,6 +1058,7 @@ class Skillbook:
             >>> book.changed_since(before)
             frozenset({'maths-00001'})
         """
+        instance_of("mark", mark, BookMark, advice="mark() returns one")
         with self._lock:
             if mark.changes is not None and self._text_changes is not None:
                 count, order_changes = mark.changes
@@ -1048,6 +1082,7 @@ class Skillbook:
         Returns:
             The new version.
         """
+        _check_note(author)
         with self._lock:
             binding = self._bound()
             assert self._journal is not None
@@ -1057,6 +1092,7 @@ class Skillbook:
     @checked_arguments()
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change to a skill, oldest first."""
+        instance_of("skill_id", skill_id, str)
         return self._bound().blame(skill_id)
 
     # Every change is an event: `_make` applies it to the state, `_commit` writes it to the store.
@@ -1128,6 +1164,7 @@ class Skillbook:
 
     def _kind_to_save(self, path: str | Path, *, merge: bool, overwrite: bool) -> StoreKind | None:
         """Return the kind of store to save to, or None for a JSON file; reject invalid arguments."""
+        file_path("path", path)
         if merge and overwrite:
             raise ValueError("merge=True adds to the file and overwrite=True replaces it; pass only one of them")
         kind = find_store(path)
@@ -1192,6 +1229,25 @@ class Skillbook:
 
     def _now(self) -> str:
         return self._clock().isoformat("T", "microseconds")
+
+
+def _check_function(name: str, value: object) -> None:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function, got {shown(value)}")
+
+
+def _check_note(author: str, key: SampleKey | None = None, progress: str | None = None) -> None:
+    """Reject what a store could not record about a commit, or not read back."""
+    check_text(author, "author")
+    if progress is not None:
+        check_text(progress, "progress")
+    if key is not None:
+        from ace.skillbook.store import SampleKey  # only needed for runs
+
+        instance_of("key", key, SampleKey)
+        check_text(key.run, "key.run")
+        whole_number("key.epoch", key.epoch, least=0)
+        check_text(key.sample, "key.sample")
 
 
 def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
