@@ -20,6 +20,7 @@ import ace_server.pages
 from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
+from tests.server.conftest import StoppedClock
 from tests.server.pages.checks import (
     check_every_look,
     check_focus_order,
@@ -106,7 +107,7 @@ def test_a_key_logs_in_with_a_cookie_that_scripts_and_other_sites_do_not_get(wor
     assert again.headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
 
 
-def test_a_wrong_key_is_rejected_recorded_and_limited(world: World) -> None:
+def test_a_wrong_key_is_rejected_recorded_and_limited(world: World, limiter_clock: StoppedClock) -> None:
     client = httpx.Client(base_url=world.url)
     for secret in ("", "ace_wrong", f"ace_{'x' * 43}", world.key("Service", "infer")):
         answer = client.post("/login", data={"key": secret, "csrf": form_token(client.get("/login"))})
