@@ -172,6 +172,8 @@ def test_answers_without_feedback_only_lead_to_tags(service: Service, server: Sc
     add_request(service, "LESSON tides and LESSON winds", skill_ids=known.id)
     assert learn_all(service) == ["ended"]
     assert states(service) == ["learned"]
+    [judgement] = rows_of(service, tables.feedback)
+    assert (judgement.kind, judgement.id.partition("_")[0]) == ("judgement", "fbk")  # as the ids of other feedback
     with closing(service.open_book("default")) as book:
         assert [(skill.content, skill.helpful) for skill in book.skills()] == [("Remember LESSON tides.", 1)]
 
