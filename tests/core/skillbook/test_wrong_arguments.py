@@ -9,7 +9,24 @@ from typing import Any
 
 import pytest
 
-from ace import PersistStep, Skill, Skillbook, SkillbookView, TopSkills, UpdateBatch, UpdateOperation
+from ace import (
+    DeduplicationManager,
+    LiteLLMClient,
+    PersistStep,
+    Redactor,
+    Reflector,
+    ReflectStep,
+    Skill,
+    Skillbook,
+    SkillbookView,
+    SkillCase,
+    SkillManager,
+    TopSkills,
+    UpdateBatch,
+    UpdateOperation,
+    UpdateStep,
+    wrap_skillbook_context,
+)
 from ace.skillbook import SampleKey
 from ace.steps import CheckpointStep, ExportSkillbookMarkdownStep, SaveSkillbookStep
 
@@ -58,6 +75,7 @@ WRITES: list[tuple[str, Callable[[Book, Any], object], list[object]]] = [
     ("skill_id", lambda book, wrong: book.tag_skill(wrong, "helpful"), [["m-00001"], {}]),
     ("skill_id", lambda book, wrong: book.remove_skill(wrong), [["m-00001"], {}]),
     ("tag", lambda book, wrong: book.tag_skill("m-00001", wrong), [["helpful"], {}]),
+    ("merged_ids", lambda book, wrong: book.merge_skills("m-00001", wrong), ["m-00002", 5, None]),
     ("other", lambda book, wrong: book.import_skills(wrong), ["skills.db", None, 5, {}]),
     ("results", lambda book, wrong: book.note_results(wrong), [5, None, "m-00001", []]),
     ("vectors", lambda book, wrong: book.set_embeddings(wrong), [5, None, "m-00001", [[1.0]]]),
@@ -115,6 +133,9 @@ READS: list[tuple[str, Callable[[Book, Any], object], list[object]]] = [
     ("skillbook", lambda book, wrong: SaveSkillbookStep("skills.json", wrong), [None, "skills.db", Skill]),
     ("skillbook", lambda book, wrong: CheckpointStep("copies", wrong), [None, "skills.db", Skill]),
     ("skillbook", lambda book, wrong: ExportSkillbookMarkdownStep("skills.md", wrong), [None, "skills.db", Skill]),
+    ("skillbook", lambda book, wrong: wrap_skillbook_context(wrong), [None, "skills.db", Skill]),
+    ("config", lambda book, wrong: DeduplicationManager(wrong), ["text-embedding-3-small", 5, {}]),
+    ("check", lambda book, wrong: SkillCase.make("Why?", wrong), [None, "yes", {}]),
     ("target_path", lambda book, wrong: PersistStep(wrong, book), [None, 5, b"x"]),
     ("path", lambda book, wrong: SaveSkillbookStep(wrong, book), [None, 5, b"x"]),
     ("directory", lambda book, wrong: CheckpointStep(wrong, book), [None, 5, b"x"]),
@@ -129,3 +150,11 @@ def test_the_error_for_a_wrong_argument_names_it(
     for each in wrong:
         with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
             call(book, each)
+
+
+def test_a_single_name_is_not_taken_for_its_letters() -> None:
+    client = LiteLLMClient("openai/none")
+    assert Redactor(secrets="blue house by the sea").redact("a blue house by the sea") == "a [hidden: secret]"
+    assert TopSkills(1, pinned_sections="rules").pinned_sections == {"rules"}
+    assert ReflectStep(Reflector(client), allow="email_address").allow == {"email_address"}
+    assert UpdateStep(SkillManager(client), allow="email_address").allow == {"email_address"}

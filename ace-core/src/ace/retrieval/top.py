@@ -79,7 +79,7 @@ class TopSkills:
         self, limit: int = 20, *, ranker: RanksSkills | None = None, pinned_sections: Collection[str] = ()
     ) -> None:
         self.limit = whole_number("limit", limit)
-        self.pinned_sections = frozenset(pinned_sections)
+        self.pinned_sections = frozenset([pinned_sections] if isinstance(pinned_sections, str) else pinned_sections)
         self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
 
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:

@@ -909,6 +909,9 @@ class Skillbook:
         Raises:
             ValueError: If one of them does not exist or appears twice, or one of `merged_ids` is pinned.
         """
+        given: object = merged_ids
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+            raise TypeError(f"merged_ids must be a list of ids, got {shown(given)}")
         with self._lock:
             ids = [keep_id, *merged_ids]
             if len(set(ids)) != len(ids):
