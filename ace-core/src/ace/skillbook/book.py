@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments, file_path, instance_of, shown, whole_number
+from ace.arguments import checked_arguments, file_path, instance_of, whole_number
 from ace.atomic_file import check_can_write, real_path
 from ace.gc_pause import gc_paused
 from ace.json_fields import JsonValue
@@ -35,7 +35,7 @@ from ace.skillbook.events import (
 )
 from ace.skillbook.frozen_copy import BookCopies, PromptParts
 from ace.skillbook.journal import CommitNote, Journal, Rebase, StoreBinding
-from ace.skillbook.json_file import JsonFiles, whole_file
+from ace.skillbook.json_file import JsonFiles
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
@@ -46,7 +46,9 @@ from ace.skillbook.operations import (
     UpdateReport,
     check_content,
     check_decision,
-    check_text,
+    check_function,
+    check_names,
+    check_note,
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
@@ -135,7 +137,6 @@ class Skillbook:
             SkillbookFileError: If the file is not a skillbook. It is not changed.
             ValueError: If no installed store supports the scheme of the path.
         """
-        file_path("path", path)
         kind = None if store is not None else find_store(path)
         if kind is not None:
             store = kind.open(str(path))
@@ -170,7 +171,6 @@ class Skillbook:
         Raises:
             SkillbookFileError: If it is not a skillbook; the error contains the place and the reason.
         """
-        instance_of("text", text, str, advice="from_dict reads a dict, load_from_file a file")
         with gc_paused():
             return cls._holding(read_text(text))
 
@@ -198,7 +198,6 @@ class Skillbook:
         """
         from ace.skillbook.text_formats import read_text_book  # only needed for text
 
-        instance_of("text", text, str)
         return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
     @checked_arguments()
@@ -284,7 +283,6 @@ class Skillbook:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
         from ace.skillbook.text_formats import write_skill_folder  # only needed for text
 
-        file_path("folder", folder)
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
     def close(self) -> None:
@@ -406,10 +404,9 @@ class Skillbook:
             raise ValueError(f"format: {format!r} is not a format; use {', '.join(FORMATS)}")
         if budget_tokens is not None:
             whole_number("budget_tokens", budget_tokens, least=0)
-        if query is not None:
-            instance_of("query", query, str)
-        _check_function("count_tokens", count_tokens)
-        _check_function("ranker", ranker)
+        instance_of("query", "" if query is None else query, str)
+        check_function("count_tokens", count_tokens)
+        check_function("ranker", ranker)
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
@@ -484,9 +481,7 @@ class Skillbook:
         """
         if sections is None:
             return self.as_prompt(format="markdown")
-        names: object = sections
-        if isinstance(names, str | bytes) or not isinstance(names, Collection):
-            raise TypeError(f"sections must be a list of names, got {shown(names)}")
+        check_names("sections", sections)
         with self._lock:
             return self._prompt_cache("markdown").of_sections(self._state, frozenset(sections))
 
@@ -657,8 +652,7 @@ class Skillbook:
             - [b-00002] Never delete prod.env.
         """
         instance_of("skill_id", skill_id, str)
-        if pinned is not None:
-            instance_of("pinned", pinned, bool)
+        instance_of("pinned", pinned is not None and pinned, bool)
         with self._lock:
             if skill_id not in self._state.skills:
                 return None
@@ -804,7 +798,7 @@ class Skillbook:
             'proven'
         """
         instance_of("results", results, Mapping, advice="give the cases of each skill by its id")
-        _check_note(author)
+        check_note(author)
         with self._lock:
             event = operations.results_noted(self._state, results, self._now(), contents or {})
             if not event.changes:
@@ -864,8 +858,8 @@ class Skillbook:
             TypeError: If the update is not a batch.
         """
         instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
-        _check_function("problem_with", problem_with)
-        _check_note(author, key, progress)
+        check_function("problem_with", problem_with)
+        check_note(author, key, progress)
         with self._lock:
             at = self._now()
             applied, skipped = [], []
@@ -909,9 +903,7 @@ class Skillbook:
         Raises:
             ValueError: If one of them does not exist or appears twice, or one of `merged_ids` is pinned.
         """
-        given: object = merged_ids
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-            raise TypeError(f"merged_ids must be a list of ids, got {shown(given)}")
+        check_names("merged_ids", merged_ids)
         with self._lock:
             ids = [keep_id, *merged_ids]
             if len(set(ids)) != len(ids):
@@ -977,7 +969,7 @@ class Skillbook:
         Args:
             author: The author of that last commit, if this is the outermost block.
         """
-        _check_note(author)
+        check_note(author)
         with self._lock:
             self._deferring += 1
         try:
@@ -999,7 +991,7 @@ class Skillbook:
         Raises:
             AlreadyCommittedError: If the store already has this sample; the changes are rolled back.
         """
-        _check_note(author, key, progress)
+        check_note(author, key, progress)
         with self._lock:
             if self._binding is not None:
                 self._commit(self._now(), author, key, progress)
@@ -1035,7 +1027,6 @@ class Skillbook:
         Args:
             after: Only later versions are returned.
         """
-        instance_of("after", after, int)
         return self._bound().entries(after)
 
     def mark(self) -> BookMark:
@@ -1085,7 +1076,7 @@ class Skillbook:
         Returns:
             The new version.
         """
-        _check_note(author)
+        check_note(author)
         with self._lock:
             binding = self._bound()
             assert self._journal is not None
@@ -1095,7 +1086,6 @@ class Skillbook:
     @checked_arguments()
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change to a skill, oldest first."""
-        instance_of("skill_id", skill_id, str)
         return self._bound().blame(skill_id)
 
     # Every change is an event: `_make` applies it to the state, `_commit` writes it to the store.
@@ -1137,7 +1127,9 @@ class Skillbook:
 
     def _read(self, path: Path) -> None:
         if path.suffix.lower() in TEXT_SUFFIXES:
-            self._state.become(state_from(_read_text_file(path, self._now())))
+            from ace.skillbook.text_formats import read_text_file  # only needed for text
+
+            self._state.become(state_from(read_text_file(path, self._now())))
             return
         with gc_paused():
             self._state.become(state_from(self._files.read(path)))
@@ -1167,7 +1159,6 @@ class Skillbook:
 
     def _kind_to_save(self, path: str | Path, *, merge: bool, overwrite: bool) -> StoreKind | None:
         """Return the kind of store to save to, or None for a JSON file; reject invalid arguments."""
-        file_path("path", path)
         if merge and overwrite:
             raise ValueError("merge=True adds to the file and overwrite=True replaces it; pass only one of them")
         kind = find_store(path)
@@ -1234,25 +1225,6 @@ class Skillbook:
         return self._clock().isoformat("T", "microseconds")
 
 
-def _check_function(name: str, value: object) -> None:
-    if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function, got {shown(value)}")
-
-
-def _check_note(author: str, key: SampleKey | None = None, progress: str | None = None) -> None:
-    """Reject what a store could not record about a commit, or not read back."""
-    check_text(author, "author")
-    if progress is not None:
-        check_text(progress, "progress")
-    if key is not None:
-        from ace.skillbook.store import SampleKey  # only needed for runs
-
-        instance_of("key", key, SampleKey)
-        check_text(key.run, "key.run")
-        whole_number("key.epoch", key.epoch, least=0)
-        check_text(key.sample, "key.sample")
-
-
 def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
     """Log each skipped operation, or only the number of those that share a reason if there are many."""
     by_reason: dict[str, list[SkippedOperation]] = {}
@@ -1276,14 +1248,3 @@ def _store_exists(location: str | Path) -> FileExistsError:
 def _store_place(location: str | Path) -> str | Path:
     """Return the canonical location of a store, which does not depend on the working folder."""
     return location if has_scheme(location) else real_path(location)
-
-
-def _read_text_file(path: Path, at: str) -> BookContents:
-    from ace.skillbook.text_formats import read_text_book  # only needed for text
-
-    try:
-        return read_text_book(whole_file(path).decode("utf-8-sig"), at)
-    except UnicodeDecodeError as error:
-        raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
-    except SkillbookFileError as error:
-        raise error.at(path) from error
