@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -27,6 +29,24 @@ if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42):
         "test_private_learning.py",
         "test_quick_start.py",
     ]
+
+
+@dataclass
+class StoppedClock:
+    """The time of the library `limits`, which only a test moves. So it does not matter how long requests take."""
+
+    now: float = field(default_factory=time.time)
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def limiter_clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    """The clock of the rates of keys and of wrong logins."""
+    clock = StoppedClock()
+    monkeypatch.setattr("limits.storage.memory.time", clock)
+    return clock
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def add_request(service: Service, word: str, *, book: str = "default", **values:
 
 def add_feedback(service: Service, request: str | None, *, book: str = "default", **values: Any) -> str:
     """Add feedback, and return its id. `correction`, `comment` and `trace` are sealed."""
-    feedback = new_id("fb")
+    feedback = new_id("fbk")
     sealed = {
         name: service.seal.seal(value) if name in ("correction", "comment", "trace") else value
         for name, value in values.items()

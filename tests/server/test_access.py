@@ -16,6 +16,7 @@ from sqlalchemy import event
 from ace_server import audit, keys, tables
 from ace_server.database import Database, new_id, now
 from tests.server.api import Api, add_book, running_api
+from tests.server.conftest import StoppedClock
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedRequest
 
@@ -246,11 +247,17 @@ def test_requests_in_flight_are_capped_per_key(sqlite: Database, tmp_path: Path)
         assert api.get("/books").status_code == 200
 
 
-def test_wrong_logins_are_rejected_logged_and_slowed_down(api: Api) -> None:
-    found = [api.get("/books", key=f"ace_{number:043}").status_code for number in range(1000)]
-    assert found == [401] * 60 + [429] * 940
+def test_wrong_logins_are_rejected_logged_and_slowed_down(api: Api, limiter_clock: StoppedClock) -> None:
+    def log_in(times: int) -> list[int]:
+        return [api.get("/books", key=f"ace_{number:043}").status_code for number in range(times)]
+
+    assert log_in(1000) == [401] * 60 + [429] * 940
     assert api.get("/books").status_code == 200
-    assert len([row for row in audit_rows(api) if row.what == "login.rejected"]) == 60
+    limiter_clock.now += 59
+    assert log_in(1) == [429]
+    limiter_clock.now += 2
+    assert log_in(70) == [401] * 60 + [429] * 10
+    assert len([row for row in audit_rows(api) if row.what == "login.rejected"]) == 120
 
 
 def test_a_secret_is_stored_only_as_its_hash(api: Api, tmp_path: Path) -> None:

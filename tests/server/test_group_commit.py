@@ -10,9 +10,10 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 
 from ace_server import tables
-from ace_server.database import Database
+from ace_server.database import Database, DatabaseUnavailableError
 from ace_server.group_commit import GroupWriter
 from tests.server.service_world import wait_until
 
@@ -68,6 +69,48 @@ def test_a_row_that_cannot_be_inserted_does_not_hold_up_the_others(database: Dat
         writer.insert_later(tables.login_token, partial(token, name))
     writer.close()
     assert stored(database) == {"first", "twice", "last"}
+    assert writer.lost == 1
+
+
+def test_changes_that_are_made_one_by_one_are_kept_while_the_database_is_not_available(database: Database) -> None:
+    writer = GroupWriter(database)
+    is_writing, is_complete, is_away, was_refused = (threading.Event() for _ in range(4))
+
+    def hold(connection: sa.Connection) -> None:
+        is_writing.set()
+        is_complete.wait()
+
+    def go_away(connection: sa.Connection) -> None:
+        insert("before", connection)
+        is_away.set()
+
+    def refuse(*given: object) -> None:
+        if is_away.is_set():
+            was_refused.set()
+            raise OperationalError("", {}, Exception("the server closed the connection unexpectedly"))
+
+    async def give() -> None:
+        writer.write_later(hold)
+        await asyncio.to_thread(is_writing.wait)
+        for name in ("first", "twice", "twice"):  # they make the writer repeat the changes of the group one by one
+            writer.insert_later(tables.login_token, partial(token, name))
+        writer.write_later(go_away)
+        writer.write_later(partial(insert, "audit"), last=True)
+        writer.insert_later(tables.login_token, partial(token, "row"))
+        urgent = asyncio.ensure_future(writer.write(partial(insert, "waited for")))
+        await asyncio.sleep(0)
+        writer.write_later(partial(insert, "change"))
+        is_complete.set()
+        await asyncio.to_thread(was_refused.wait)
+        with pytest.raises(DatabaseUnavailableError, match="is not available"):
+            await urgent
+        is_away.clear()
+        await writer.write(partial(insert, "after"))
+
+    event.listen(database.engine, "before_cursor_execute", refuse)
+    asyncio.run(give())
+    assert stored(database) == {"first", "twice", "before", "row", "change", "audit", "after"}
+    writer.close()
     assert writer.lost == 1
 
 

@@ -172,6 +172,8 @@ def test_answers_without_feedback_only_lead_to_tags(service: Service, server: Sc
     add_request(service, "LESSON tides and LESSON winds", skill_ids=known.id)
     assert learn_all(service) == ["ended"]
     assert states(service) == ["learned"]
+    [judgement] = rows_of(service, tables.feedback)
+    assert (judgement.kind, judgement.id.partition("_")[0]) == ("judgement", "fbk")  # as the ids of other feedback
     with closing(service.open_book("default")) as book:
         assert [(skill.content, skill.helpful) for skill in book.skills()] == [("Remember LESSON tides.", 1)]
 
@@ -259,6 +261,87 @@ def test_the_gate_publishes_unless_the_held_out_score_fell(
     with closing(service.open_book("default")) as book:
         assert len(book.as_of(release.version)) == 1
     assert not list(tmp_path.glob("validation-*"))
+
+
+PUBLISHING: dict[str, dict[str, Any]] = {
+    "review": {},
+    "gate": {"validation": "validation.jsonl"},
+    "always": {"publish": "always"},
+}
+"""The values of a book that is published in each way."""
+
+
+@pytest.fixture
+def known_book(service: Service, tmp_path: Path) -> Callable[[str], None]:
+    """Adds a book that knows LESSON tides, with a published release."""
+
+    def add(publish: str) -> None:
+        values = dict(PUBLISHING[publish])
+        if "validation" in values:
+            samples = tmp_path / values["validation"]
+            samples.write_text('{"question": "What about tides?", "ground_truth": "LESSON tides"}', encoding="utf-8")
+            values["validation"] = str(samples)
+        add_book(service, **values)
+        with closing(service.open_book("default")) as book:
+            book.add_skill("lessons", "Remember LESSON tides.")
+        publish_first(service.settings, service.database, ["default"])
+
+    return add
+
+
+@pytest.mark.parametrize("publish", PUBLISHING)
+def test_a_batch_that_changes_no_skill_makes_no_candidate(
+    service: Service, server: ScriptedServer, known_book: Callable[[str], None], publish: str
+) -> None:
+    known_book(publish)
+    add_feedback(service, add_request(service, "rivers"), thumb="up")
+    add_feedback(service, add_request(service, "tides"), correction="LESSON tides")  # the book knows it
+    assert learn_all(service) == ["ended"]
+    assert states(service) == ["learned"] * 2
+    [batch] = rows_of(service, tables.batch)
+    assert (batch.state, batch.learned, batch.release, batch.problem) == ("learned", 2, None, None)
+    assert [row.state for row in rows_of(service, tables.release)] == ["published"]
+    assert rows_of(service, tables.review) == []
+    assert prompts(server, "agent") == []  # nothing is validated
+
+
+@pytest.mark.parametrize("publish", PUBLISHING)
+def test_a_batch_that_only_changes_a_counter_makes_a_candidate(
+    service: Service, known_book: Callable[[str], None], publish: str
+) -> None:
+    known_book(publish)
+    add_feedback(service, add_request(service, "rivers"), thumb="up")
+    add_feedback(service, add_request(service, "tides", skill_ids="lessons-00001"), correction="LESSON tides")
+    add_feedback(service, add_request(service, "lakes"), thumb="up")
+    assert learn_all(service) == ["ended"]
+    [batch] = rows_of(service, tables.batch)
+    first, second = rows_of(service, tables.release)
+    assert batch.release == second.id
+    assert [first.state, second.state] == (
+        ["published", "candidate"] if publish == "review" else ["retired", "published"]
+    )
+    with closing(service.open_book("default")) as book:
+        assert [book.as_of(row.version).skills()[0].helpful for row in (first, second)] == [0, 1]
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_batch_that_is_tried_again_keeps_its_candidate_if_it_changes_nothing_more(
+    service: Service, model: Model, breaks: bool
+) -> None:
+    add_book(service)
+    add_feedback(service, add_request(service, "tides"), correction="LESSON tides")
+    add_feedback(service, add_request(service, "rivers"), thumb="up")
+    model.broken = lambda request: "What about rivers" in request.text
+    with working(service):
+        [batch] = wait_for_batches(service)
+        [release] = rows_of(service, tables.release)
+        assert (batch.state, batch.release) == ("failed", release.id)
+        model.broken = lambda request: breaks and "What about rivers" in request.text
+        with service.database.writing() as connection:
+            assert retry_batch(connection, batch.id) == 1
+        [batch] = wait_for_batches(service)
+    assert (batch.state, batch.release) == ("failed" if breaks else "learned", release.id)
+    assert len(rows_of(service, tables.release)) == len(rows_of(service, tables.review)) == 1
 
 
 def test_answers_are_not_paid_for_again_if_the_end_of_a_batch_cannot_be_written(

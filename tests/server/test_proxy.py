@@ -15,6 +15,7 @@ from ace_server.database import Database
 from ace_server.proxy import proxy_secret
 from ace_server.settings import ServerSettings
 from tests.server.api import Api, running_api
+from tests.server.conftest import StoppedClock
 from tests.support.command_line import Run
 
 SECRET = "s3cret-of-the-proxy"
@@ -118,7 +119,7 @@ def test_a_form_of_one_user_cannot_be_sent_by_another(database: Database, tmp_pa
 
 
 def test_a_client_cannot_choose_the_address_that_its_wrong_logins_are_counted_for(
-    database: Database, tmp_path: Path
+    database: Database, tmp_path: Path, limiter_clock: StoppedClock
 ) -> None:
     with running_api(database, tmp_path, behind_proxy=True) as api:
 

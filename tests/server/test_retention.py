@@ -58,7 +58,7 @@ class World:
 
     def judge(self, about: str | None, *, age: float = 0.0, state: str = "new", **values: object) -> str:
         """Add feedback that is so many days old."""
-        found = new_id("fb")
+        found = new_id("fbk")
         row = {"id": found, "at": now() - age * DAY, "book": "default", "kind": "feedback", "key": "key_1"}
         text = {name: self.seal.seal(f"{name} {MARKER}") for name in ("comment", "correction")}
         self.add(feedback, **row, **text, request=about, state=state, **values)

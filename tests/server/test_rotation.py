@@ -29,7 +29,7 @@ def add_all(database: Database, seal: Seal, added: Sequence[str]) -> list[str]:
     with database.writing() as connection:
         # Sealed inside the transaction, as by the service: a rotation cannot come in between.
         rows = [
-            {"id": new_id("fb"), **about, "comment": seal.seal(text), "correction": seal.seal(f"{text}!")}
+            {"id": new_id("fbk"), **about, "comment": seal.seal(text), "correction": seal.seal(f"{text}!")}
             for text in added
         ]
         connection.execute(sa.insert(feedback), rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -18,8 +19,11 @@ __all__ = [
     "checked_class",
     "closest_name",
     "file_path",
+    "http_address",
     "instance_of",
+    "is_http_address",
     "one_of",
+    "real_number",
     "renamed",
     "sequence_of_steps",
     "shown",
@@ -328,6 +332,81 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
     if value < least:
         raise ValueError(f"{name} must be at least {least}{f' {of}' if of else ''}, got {shown(value)}")
     return value
+
+
+def real_number(
+    name: str, value: object, *, least: float | None = None, above: float | None = None, of: str = ""
+) -> None:
+    """Check that a value is a number, but not NaN.
+
+    Args:
+        name: The name of the argument.
+        value: The value.
+        least: The minimum.
+        above: What the value must be greater than.
+        of: The unit.
+
+    Raises:
+        ValueError: It is not, or it is too small.
+
+    Example:
+        >>> real_number("temperature", "hot", least=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: temperature must be a number, got 'hot'
+        >>> real_number("timeout", 0, above=0, of="seconds")
+        Traceback (most recent call last):
+        ...
+        ValueError: timeout must be more than 0 seconds, got 0
+    """
+    of = f" {of}" if of else ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} must be a number{f' of{of}' if of else ''}, got {shown(value)}")
+    if least is not None and not value >= least:
+        raise ValueError(f"{name} must be at least {least:g}{of}, got {shown(value)}")
+    if math.isnan(value) or (above is not None and not value > above):
+        raise ValueError(f"{name} must be more than {above:g}{of}, got {shown(value)}")
+
+
+def is_http_address(value: object) -> bool:
+    """Return whether a value is an address of a web server.
+
+    Args:
+        value: The value.
+
+    Example:
+        >>> is_http_address("http://localhost:11434/v1"), is_http_address("localhost:11434/v1")
+        (True, False)
+    """
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(value if isinstance(value, str) else "")
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an IPv6 address without its bracket, or a port that is not one
+        return False
+
+
+def http_address(name: str, value: object) -> None:
+    """Check that a value is an address of a web server.
+
+    Args:
+        name: The name of the argument.
+        value: The value.
+
+    Raises:
+        ValueError: It is not. The text does not contain the user and the password.
+
+    Example:
+        >>> http_address("api_base", "ann:secret@localhost:11434/v1")
+        Traceback (most recent call last):
+        ...
+        ValueError: api_base must be an address such as http://localhost:11434/v1, got 'localhost:11434/v1'
+    """
+    if not is_http_address(value):
+        if isinstance(value, str):
+            value = value.rpartition("@")[2]
+        raise ValueError(f"{name} must be an address such as http://localhost:11434/v1, got {shown(value)}")
 
 
 def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> None:

@@ -95,6 +95,7 @@ class Redactor:
         mark: Callable[[Finding], str] | None = None,
         thorough: bool = False,
     ) -> None:
+        secrets = [secrets] if isinstance(secrets, str) else secrets
         named = secrets.items() if isinstance(secrets, Mapping) else (("a known secret", secret) for secret in secrets)
         self._known = _known_secrets(named)
         self._shortest = min([_SHORTEST_BY_FORM, *(len(secret) for secret, _ in self._known)])

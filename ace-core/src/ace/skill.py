@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ace.arguments import shown
+from ace.arguments import instance_of, shown
 from ace.json_fields import JsonValue
 
 TAGS = ("helpful", "harmful", "neutral")
@@ -158,6 +158,7 @@ class SkillCase:
         """
         import hashlib  # seldom needed, and this module is imported by every program
 
+        instance_of("check", check, CaseCheck, advice='such as CaseCheck("contains", "14h30")')
         identity = "\0".join((question, context, check.kind, check.value))
         digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return cls(

@@ -224,7 +224,7 @@ def _add_judgements(connection: sa.Connection, rules: BookRules) -> None:
     answered = set(connection.scalars(sa.select(_FEEDBACK.c.request).where(_FEEDBACK.c.request.in_(ids))))
     added = [
         {
-            "id": new_id("fb"),
+            "id": new_id("fbk"),
             "at": now(),
             "book": rules.name,
             "kind": "judgement",

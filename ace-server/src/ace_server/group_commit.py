@@ -88,7 +88,7 @@ class GroupWriter:
         If the caller is cancelled, the change is made anyway.
 
         Args:
-            change: Makes the change in a transaction. It may be called twice, if a transaction has to be repeated.
+            change: Makes the change in a transaction. It is called again if a transaction has to be repeated.
 
         Raises:
             DatabaseUnavailableError: It was not written.
@@ -103,7 +103,7 @@ class GroupWriter:
         """Make a change soon.
 
         Args:
-            change: Makes the change in a transaction. It may be called twice, if a transaction has to be repeated.
+            change: Makes the change in a transaction. It is called again if a transaction has to be repeated.
             last: Whether it comes after the others of its transaction. Rows of the audit log do, since other processes
                 wait for them until the transaction ends.
 
@@ -117,7 +117,7 @@ class GroupWriter:
 
         Args:
             table: The table.
-            values: Returns the values of the columns, always of the same ones. It may be called twice.
+            values: Returns the values of the columns, always of the same ones. It may be called more than once.
 
         Raises:
             WriterClosedError: The service is stopping.
@@ -171,17 +171,26 @@ class GroupWriter:
         except DatabaseUnavailableError:
             raise
         except Exception:  # one of them cannot be made; the others have to be
-            for each in group:
-                self._write_alone(each)
+            self._write_one_by_one(group)
             return
         for each, result in zip(group, results, strict=True):
             if each.outcome is not None:
                 each.outcome.set_result(result)
 
+    def _write_one_by_one(self, group: list[_Waiting]) -> None:
+        for place, each in enumerate(group):
+            try:
+                self._write_alone(each)
+            except DatabaseUnavailableError as error:  # the others would fail for the same reason
+                self._postpone(group[place:], error)
+                return
+
     def _write_alone(self, waiting: _Waiting) -> None:
         try:
             with self._database.writing() as connection:
                 result = waiting.change(connection)
+        except DatabaseUnavailableError:
+            raise
         except Exception as error:
             if waiting.outcome is not None:
                 waiting.outcome.set_exception(error)

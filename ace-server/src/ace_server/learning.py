@@ -194,7 +194,7 @@ def _candidate(
     traces: Collection[str],
     token: CancellationToken,
 ) -> _Candidate | None:
-    """Return what the batch has changed in the book; None if nothing.
+    """Return what the batch has changed in the book; None if it has changed no skill.
 
     If the book has validation samples, the states before and after are scored, and the book is rolled back if the score
     fell, unless it has been changed since.
@@ -202,7 +202,7 @@ def _candidate(
     store = book.store
     assert store is not None, "the books of the service are in stores"
     rows = [row for row in store.progress(batch) if row.key.sample.partition("@")[2] in traces]
-    versions = [row.version for row in rows if row.version is not None]
+    versions = _with_changes(book, {row.version for row in rows if row.version is not None})
     if not versions:
         return None
     before, after = min(versions) - 1, max(versions)
@@ -214,6 +214,12 @@ def _candidate(
     if found.is_worse and _texts(book) == _texts(new):
         book.rollback(before, author=f"gate: validation fell from {scores[0]:.4f} to {scores[1]:.4f} ({batch})")
     return found
+
+
+def _with_changes(book: Skillbook, versions: Collection[int]) -> list[int]:
+    """Return the versions that have changed a skill. A sample that teaches nothing is recorded as a version too."""
+    later = book.history(min(versions) - 1) if versions else []
+    return [entry.version for entry in later if entry.version in versions and entry.events]
 
 
 def _scores(
@@ -283,9 +289,10 @@ def _finish(
             "ended_at": now(),
             "failed": len(problems),
             "learned": _BATCH.c.samples - len(problems),
-            "release": release,
             "problem": f"{len(problems)} samples failed" if problems else None,
         }
+        if release is not None:  # else it keeps the one of an earlier attempt
+            changes["release"] = release
         connection.execute(sa.update(_BATCH).where(_BATCH.c.id == batch).values(changes))
 
 

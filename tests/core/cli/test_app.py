@@ -22,6 +22,21 @@ def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
     assert ace(folder=tmp_path).out == ace("-h", folder=tmp_path).out == done.out
 
 
+@pytest.mark.parametrize("columns", [40, 47, 60, 80, 100, 200])
+@pytest.mark.parametrize("page", [[], ["skillbook"], ["learn"], ["server"]], ids=" ".join)
+def test_a_help_page_fits_into_the_terminal(tmp_path: Path, page: list[str], columns: int) -> None:
+    done = ace(*page, "--help", folder=tmp_path, environ={"COLUMNS": str(columns)})
+    assert done.code == 0
+    assert [line for line in done.out.splitlines() if len(line) > columns] == []
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "²", "9" * 5000])
+def test_a_width_that_is_not_a_number_of_columns_is_ignored(tmp_path: Path, columns: str) -> None:
+    done = ace("--help", folder=tmp_path, environ={"COLUMNS": columns})
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: ace COMMAND")
+
+
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
     assert ace("--version", folder=tmp_path).out == f"ace {importlib.metadata.version('ace-core')}\n"
 

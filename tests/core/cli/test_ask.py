@@ -76,7 +76,9 @@ def test_an_address_for_a_local_model_is_wrong_usage(here: Run, monkeypatch: pyt
     assert "but the api_base 'http://localhost:9/v1' (variable ACE_API_BASE) is the address of a server" in done.err
 
 
-@pytest.mark.parametrize("address", ["ftp://ann:s3cret-pw@host/v1", "ann:s3cret-pw@host:80/v1"])
+@pytest.mark.parametrize(
+    "address", ["ftp://ann:s3cret-pw@host/v1", "ann:s3cret-pw@host:80/v1", "http://ann:s3cret-pw@[::1", "http://"]
+)
 def test_what_is_not_an_address_is_shown_without_its_password(here: Run, address: str) -> None:
     done = here("ask", "What now?", "--model", "openai/x", "--api-base", address)
     assert (done.code, "s3cret" in done.err) == (2, False)

@@ -84,6 +84,54 @@ def test_a_file_is_recognised_by_its_content(
     assert found == expected if expected is not None else len(found) == 2
 
 
+TRACES = [{"task": str(number), "answer": "Four. " * 20} for number in range(12)]
+LOG_LINES = [f"2026-01-01 12:00:{number:02} worker {number} has started" for number in range(20)]
+COMMENTS = [f"# {line}" for line in LOG_LINES]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "traces"),
+    [
+        ("few.log", COMMENTS, TRACES[:2]),
+        ("many.log", COMMENTS, TRACES),
+        ("slashes.txt", [f"// {line}" for line in LOG_LINES], TRACES[:2]),
+        ("no_suffix", ["", *COMMENTS, ""], TRACES[:2]),
+        ("same.jsonl", COMMENTS, TRACES[:2]),
+        ("log.log", LOG_LINES, TRACES),
+        ("brackets.log", [f"[INFO] {line}" for line in LOG_LINES], TRACES),
+        ("braces.log", [f"{{{line}" for line in LOG_LINES], TRACES),
+        ("long.log", LOG_LINES, TRACES * 100),
+    ],
+)
+def test_lines_after_a_beginning_that_is_not_json_are_records(
+    name: str, before: list[str], traces: list[dict[str, str]]
+) -> None:
+    write(name, "".join(f"{line}\n" for line in before) + lines(traces))
+    with gather_traces([name]) as gathered:
+        assert [record for _, record in records(gathered)] == traces
+        assert next(trace.place for trace in gathered.traces) == f"{name}#{len(before) + 1}"
+        reported = [f"{name}#{number}" for number, line in enumerate(before, 1) if line]
+        assert list(problems(gathered)) == reported
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "".join(f"{line}\n" for line in [*LOG_LINES, *COMMENTS]),
+        "".join(f"{line}\n" for line in LOG_LINES * 4) + lines(TRACES[:2]),  # what an agent has printed at its end
+        "".join(f"{line}\n" for line in LOG_LINES) + lines(TRACES) + "2026-01-01 12:01:00 has ended\n",
+        "".join(f"{line}\n{json.dumps(trace)}\n" for line, trace in zip(LOG_LINES, TRACES, strict=False)),
+        "# Plan\n\n" + "\n".join(LOG_LINES),
+        "# Plan\n" + lines(TRACES[:1]),
+    ],
+)
+def test_a_text_with_lines_of_json_is_one_trace(content: str) -> None:
+    write("agent.log", content)
+    with gather_traces(["agent.log"]) as gathered:
+        assert gathered.problems == []
+        assert records(gathered) == [("agent.log", content)]
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "content", "place", "reason"),

@@ -20,6 +20,7 @@ import ace_server.pages
 from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
+from tests.server.conftest import StoppedClock
 from tests.server.pages.checks import (
     check_every_look,
     check_focus_order,
@@ -106,7 +107,7 @@ def test_a_key_logs_in_with_a_cookie_that_scripts_and_other_sites_do_not_get(wor
     assert again.headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
 
 
-def test_a_wrong_key_is_rejected_recorded_and_limited(world: World) -> None:
+def test_a_wrong_key_is_rejected_recorded_and_limited(world: World, limiter_clock: StoppedClock) -> None:
     client = httpx.Client(base_url=world.url)
     for secret in ("", "ace_wrong", f"ace_{'x' * 43}", world.key("Service", "infer")):
         answer = client.post("/login", data={"key": secret, "csrf": form_token(client.get("/login"))})
@@ -460,6 +461,25 @@ def test_watch_a_batch_progress_without_javascript(world: World, new_page: NewPa
         connection.execute(sa.update(tables.batch).values(learned=4, state="learned", ended_at=9.5))
     page.get_by_text("4 of 4 done: 4 learned, 0 failed").wait_for()  # the page reloads itself until the batch has ended
     assert "http-equiv" not in page.content()
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"state": "learned", "learned": 2}, True),
+        ({"state": "failed", "learned": 1, "failed": 1}, True),
+        ({"state": "failed", "failed": 2}, False),
+        ({"state": "running", "learned": 1}, False),
+    ],
+)
+def test_a_batch_that_has_changed_no_skill_says_so(world: World, values: dict[str, str | int], says: bool) -> None:
+    reader = logged_in(world, world.key("Maren", "read"))
+    batch = world.add(tables.batch, book="default", samples=2, accepted=1, **values)
+    assert ("the batch has not changed any skill" in reader.get(f"/runs/{batch}").text) is says
+    release = world.release(11)
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).values(release=release))
+    assert "the batch has not changed any skill" not in reader.get(f"/runs/{batch}").text
 
 
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ace.arguments import is_http_address
 from ace.cli.console import note, visible
 from ace.cli.errors import UsageError
 
@@ -122,7 +123,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         UsageError: There is no model, or the settings do not fit together.
     """
     model = chosen_model(settings)
-    if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
+    if settings.api_base is not None and not is_http_address(settings.api_base):
         raise UsageError(
             f"the api_base {_without_user(settings.api_base)!r} ({settings.origins['api_base']}) is not an address; "
             "use the form http://localhost:11434/v1"

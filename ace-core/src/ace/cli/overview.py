@@ -17,28 +17,28 @@ EPILOGUE = (
     "Settings come from options, ACE_... variables, ace.toml and your own settings file; `ace config` lists them.\n\n"
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
 )
-_EXAMPLES_AND_VARIABLES = """\
-Examples:
-  ace learn logs/                      learn from recorded traces
-  ace skillbook show                   show what was learned
-  ace ask "What is 2 m + 3 ft?"        answer with what was learned
-  ace eval held-out.jsonl              measure whether it helps
-
-Environment variables:
-  ACE_MODEL, ACE_API_BASE, ACE_API_KEY the model, its server and its key
-  ACE_SKILLBOOK                        the skillbook [default: skills.db]
-  ACE_MAX_TOKENS, ACE_WORKERS, ...     one for each setting; see `ace config`
-  ACE_MODEL_CLIENT                     litellm: all requests through LiteLLM
-  ACE_MODELS                           the folder for models on this machine
-  ACE_PLUGINS, ACE_PLUGINS_DISABLED    the plugins that are loaded or not
-  VISUAL, EDITOR                       the editor of `ace skillbook edit`
-  SOURCE_DATE_EPOCH                    the timestamp of all changes
-
-"""
-
+_EXAMPLES = {
+    "ace learn logs/": "learn from recorded traces",
+    "ace skillbook show": "show what was learned",
+    'ace ask "What is 2 m + 3 ft?"': "answer with what was learned",
+    "ace eval held-out.jsonl": "measure whether it helps",
+}
+_VARIABLES = {
+    "ACE_MODEL, ACE_API_BASE, ACE_API_KEY": "the model, its server and its key",
+    "ACE_SKILLBOOK": "the skillbook [default: skills.db]",
+    "ACE_MAX_TOKENS, ACE_WORKERS, ...": "one for each setting; see `ace config`",
+    "ACE_MODEL_CLIENT": "litellm: all requests through LiteLLM",
+    "ACE_MODELS": "the folder for models on this machine",
+    "ACE_PLUGINS, ACE_PLUGINS_DISABLED": "the plugins that are loaded or not",
+    "VISUAL, EDITOR": "the editor of `ace skillbook edit`",
+    "SOURCE_DATE_EPOCH": "the timestamp of all changes",
+}
 _FLAGS: dict[str, str] = {"--help, -h": "Show this page, or that of a command.", "--version": "Show the version."}
 _WIDEST = 100
 """Characters in a line, in a terminal that is wider."""
+_NARROWEST = 40
+_READABLE = 18
+"""Characters of a summary in a line; if fewer fit beside the names, it is below them."""
 
 
 def overview() -> str:
@@ -57,7 +57,7 @@ def overview() -> str:
     indent = max(map(len, (*built_in, *of_plugins, *_FLAGS))) + 2
     parts = [
         "Usage: ace COMMAND [OPTIONS] [ARGUMENTS]",
-        HELP,
+        textwrap.fill(HELP, width),
         "\n".join(("Commands:", *_rows(built_in | _FLAGS, indent, width))),
     ]
     if of_plugins:
@@ -67,23 +67,32 @@ def overview() -> str:
         parts.append(
             textwrap.fill(f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.", width)
         )
-    parts.append(_EXAMPLES_AND_VARIABLES.rstrip())
+    indent = max(map(len, (*_EXAMPLES, *_VARIABLES))) + 1
+    parts.append("\n".join(("Examples:", *_rows(_EXAMPLES, indent, width))))
+    parts.append("\n".join(("Environment variables:", *_rows(_VARIABLES, indent, width))))
     parts += (textwrap.fill(paragraph, width) for paragraph in EPILOGUE.split("\n\n"))
     return "\n\n".join(parts)
 
 
 def _columns() -> int:
+    """Return the width of the terminal; `COLUMNS` overrides it, as on the pages of the commands."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given[:9]) > 0:
+        return max(int(given[:9]), _NARROWEST)
     try:
-        return max(os.get_terminal_size().columns, 40)
+        return max(os.get_terminal_size().columns, _NARROWEST)
     except OSError:  # the output is not a terminal
         return 80
 
 
 def _rows(summaries: Mapping[str, str], indent: int, width: int) -> Iterator[str]:
-    """Yield each name with its summary beside it."""
+    """Yield each name with its summary beside it, or below it in a narrow terminal."""
     for name, summary in summaries.items():
-        text = f"  {name.ljust(indent)}{' '.join(summary.split())}"
-        yield textwrap.fill(text, width, subsequent_indent=" " * (indent + 2))
+        text = " ".join(summary.split())
+        if width - indent - 2 < _READABLE:
+            yield f"  {name}\n{textwrap.fill(text, width, initial_indent=' ' * 6, subsequent_indent=' ' * 6)}"
+        else:
+            yield textwrap.fill(f"  {name.ljust(indent)}{text}", width, subsequent_indent=" " * (indent + 2))
 
 
 def _broken_plugins() -> list[str]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ace.arguments import checked_class, with_method
+from ace.arguments import checked_class, instance_of, with_method
 from ace.calls.calling import BLOCKING, call_consolidator, finished
 from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
@@ -104,6 +104,8 @@ class DeduplicationManager:
     ) -> None:
         if prover is not None:
             with_method("prover", prover, "outcome", advice="pass a CaseProver(agent)")
+        if config is not None:
+            instance_of("config", config, DeduplicationConfig)
         self.prover = prover
         self.config = config if config is not None else DeduplicationConfig()
         self.skill_manager = skill_manager

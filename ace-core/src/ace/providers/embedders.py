@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, http_address, instance_of, real_number
 from ace.protocols.errors import LLMCallError, LLMError
 from ace.protocols.llm import Usage
 from ace.providers import litellm_library
@@ -49,6 +49,14 @@ class LiteLLMEmbedder:
         timeout: float = 60.0,
         retries: RetryPolicy | None = None,
     ) -> None:
+        given: object = model
+        if not isinstance(given, str) or not given:
+            raise ValueError("model must be a LiteLLM model string, such as 'text-embedding-3-small'")
+        if api_base:
+            http_address("api_base", api_base)
+        real_number("timeout", timeout, above=0, of="seconds")
+        if retries is not None:
+            instance_of("retries", retries, RetryPolicy)
         self.model = model
         self._api_base = api_base
         self._api_key = api_key

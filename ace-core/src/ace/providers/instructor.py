@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import AnswerProblem, RejectedAnswer, current_answer_budget, until_usable
 from ace.calls.secrets import known_secrets, redact
@@ -49,8 +49,7 @@ class InstructorClient:
 
     @checked_arguments()
     def __init__(self, client: AnyLLMClient, mode: str = "MD_JSON", *, max_retries: int = 2) -> None:
-        if max_retries < 0:
-            raise ValueError(f"max_retries must not be negative, got {max_retries!r}")
+        whole_number("max_retries", max_retries, least=0)
         self.client = client
         self.mode = str(getattr(mode, "name", mode)).upper()
         self.max_retries = max_retries

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from ace.arguments import checked_arguments, checked_class
+from ace.arguments import (
+    checked_arguments,
+    checked_class,
+    http_address,
+    instance_of,
+    real_number,
+    shown,
+    whole_number,
+)
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.calls.secrets import known_secrets
@@ -62,14 +70,25 @@ class LiteLLMConfig:
     """Additional arguments of `litellm.completion`, such as `{"seed": 1}`."""
 
     def __post_init__(self) -> None:
-        if not self.model:
-            raise ValueError("model must be a LiteLLM model string, such as 'gpt-4o-mini'")
-        if self.timeout <= 0:
-            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
-        if self.validation_retries < 0:
-            raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
+        _check_model("model", self.model)
+        if self.api_base:
+            http_address("api_base", self.api_base)
+        if not isinstance(self.api_key, str | None):  # not shown, since it may contain the key
+            raise TypeError(f"api_key must be a string, got one of the type {type(self.api_key).__name__}")
+        if self.max_tokens is not None:
+            whole_number("max_tokens", self.max_tokens)
+        if self.temperature is not None:
+            real_number("temperature", self.temperature, least=0)
+        real_number("timeout", self.timeout, above=0, of="seconds")
+        whole_number("validation_retries", self.validation_retries, least=0)
+        instance_of("options", self.options, Mapping)
+        _ = self.retry_policy
         if isinstance(self.fallbacks, str):  # a sequence of its letters
             raise TypeError(f"fallbacks must be a list of models, got {self.fallbacks!r}; write [{self.fallbacks!r}]")
+        instance_of("fallbacks", self.fallbacks, Sequence)
+        for place, entry in enumerate(self.fallbacks):
+            if not isinstance(entry, LiteLLMConfig):
+                _check_model(f"fallbacks[{place}]", entry)
         object.__setattr__(self, "fallbacks", tuple(self.fallbacks))
 
     @property
@@ -113,6 +132,11 @@ class LiteLLMConfig:
             **overrides,
         }
         return {name: value for name, value in request.items() if value is not None}
+
+
+def _check_model(name: str, model: object) -> None:
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"{name} must be a LiteLLM model string, such as 'gpt-4o-mini', got {shown(model)}")
 
 
 def _takes_marks(model: str) -> bool:
@@ -173,6 +197,8 @@ class LiteLLMClient:
         fallbacks: Sequence[str | LiteLLMConfig] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
+        if options is not None:
+            instance_of("options", options, Mapping)
         self.config = LiteLLMConfig(
             model=model,
             api_base=api_base,

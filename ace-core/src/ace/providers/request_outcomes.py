@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ace.arguments import real_number, whole_number
 from ace.calls.secrets import environment_secrets, redact, secrets_in
 from ace.protocols.llm import LLMResponse, Usage
 
@@ -113,7 +114,7 @@ class RetryPolicy:
     """Exponential backoff with jitter.
 
     Raises:
-        ValueError: A number is negative.
+        ValueError: A value is not a number, or is negative.
 
     Example:
         >>> policy = RetryPolicy(max_retries=2)
@@ -129,9 +130,9 @@ class RetryPolicy:
     """The maximum delay before any retry, in seconds, even if the server asks for more."""
 
     def __post_init__(self) -> None:
-        for name in ("max_retries", "retry_delay", "longest_retry_delay"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        whole_number("max_retries", self.max_retries, least=0)
+        for name in ("retry_delay", "longest_retry_delay"):
+            real_number(name, getattr(self, name), least=0, of="seconds")
 
     def is_worth_retrying(self, status_code: int | None) -> bool:
         """Return whether the same request may succeed later.

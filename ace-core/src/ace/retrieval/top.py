@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Protocol, final, runtime_checkable
 
-from ace.arguments import checked_class, whole_number
+from ace.arguments import checked_class, instance_of, whole_number
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 
@@ -79,11 +79,12 @@ class TopSkills:
         self, limit: int = 20, *, ranker: RanksSkills | None = None, pinned_sections: Collection[str] = ()
     ) -> None:
         self.limit = whole_number("limit", limit)
-        self.pinned_sections = frozenset(pinned_sections)
+        self.pinned_sections = frozenset([pinned_sections] if isinstance(pinned_sections, str) else pinned_sections)
         self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
 
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
         """Return the selected skills: the pinned ones in the order of the skillbook, then the others, best first."""
+        instance_of("question", question, str)
         skills = skillbook.skills()
         if not self.pinned_sections and not any(map(_is_pinned, skills)):  # as in most books; so it costs least
             return self._best(question, skills, self.limit)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Final, Protocol, runtime_checkable
 
+from ace.arguments import with_method
 from ace.protocols.errors import encodable
 from ace.protocols.llm import LayeredPrompt
 from ace.protocols.roles import SkillbookReader
@@ -75,6 +76,7 @@ def wrap_skillbook_for_external_agent(skillbook: SkillbookReader, budget_tokens:
     Returns:
         Instructions and skills; an empty string if the skillbook is empty.
     """
+    with_method("skillbook", skillbook, "as_prompt", advice="Skillbook.load_from_file reads one")
     skills = skillbook.as_prompt() if budget_tokens is None else skillbook.as_prompt(budget_tokens=budget_tokens)
     return f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}" if skills.strip() else ""
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments, instance_of, whole_number
+from ace.arguments import checked_arguments, file_path, instance_of, whole_number
 from ace.atomic_file import check_can_write, real_path
 from ace.gc_pause import gc_paused
 from ace.json_fields import JsonValue
@@ -35,7 +35,7 @@ from ace.skillbook.events import (
 )
 from ace.skillbook.frozen_copy import BookCopies, PromptParts
 from ace.skillbook.journal import CommitNote, Journal, Rebase, StoreBinding
-from ace.skillbook.json_file import JsonFiles, whole_file
+from ace.skillbook.json_file import JsonFiles
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
@@ -46,6 +46,9 @@ from ace.skillbook.operations import (
     UpdateReport,
     check_content,
     check_decision,
+    check_function,
+    check_names,
+    check_note,
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
@@ -156,6 +159,7 @@ class Skillbook:
             FileNotFoundError: If there is no such file.
             SkillbookFileError: If it is not a skillbook; the error contains the file, the place and the reason.
         """
+        file_path("path", path)
         if not has_scheme(path) and not real_path(path).exists():
             raise FileNotFoundError(f"no such skillbook: {str(path)!r}")
         return cls.open(path)
@@ -396,10 +400,13 @@ class Skillbook:
         Raises:
             ValueError: If the format is unknown or the budget negative.
         """
-        if format not in FORMATS:
-            raise ValueError(f"{format!r} is not a format; use {', '.join(FORMATS)}")
+        if str(format) not in FORMATS:
+            raise ValueError(f"format: {format!r} is not a format; use {', '.join(FORMATS)}")
         if budget_tokens is not None:
             whole_number("budget_tokens", budget_tokens, least=0)
+        instance_of("query", "" if query is None else query, str)
+        check_function("count_tokens", count_tokens)
+        check_function("ranker", ranker)
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
@@ -448,6 +455,8 @@ class Skillbook:
             The skillbook has changed since. These lines replace those above, or add to them:
             - [geography-00001] Name the country last.
         """
+        instance_of("query", query, str)
+        whole_number("budget_tokens", budget_tokens, least=0)
         with self._lock:
             if self._copies is None:
                 self._copies = BookCopies(self._state)
@@ -472,6 +481,7 @@ class Skillbook:
         """
         if sections is None:
             return self.as_prompt(format="markdown")
+        check_names("sections", sections)
         with self._lock:
             return self._prompt_cache("markdown").of_sections(self._state, frozenset(sections))
 
@@ -524,6 +534,8 @@ class Skillbook:
 
     def get_similarity_decision(self, first_id: str, second_id: str) -> SimilarityDecision | None:
         """Return the decision about a pair of similar skills, given in any order, or None."""
+        instance_of("first_id", first_id, str)
+        instance_of("second_id", second_id, str)
         return self._state.decisions.get(similarity_pair(first_id, second_id))
 
     def has_keep_decision(self, first_id: str, second_id: str) -> bool:
@@ -639,6 +651,8 @@ class Skillbook:
             ## b
             - [b-00002] Never delete prod.env.
         """
+        instance_of("skill_id", skill_id, str)
+        instance_of("pinned", pinned is not None and pinned, bool)
         with self._lock:
             if skill_id not in self._state.skills:
                 return None
@@ -667,6 +681,8 @@ class Skillbook:
         Raises:
             ValueError: If there is no such skill or tag.
         """
+        instance_of("skill_id", skill_id, str)
+        instance_of("tag", tag, str)
         with self._lock:
             at = self._now()
             self._make(operations.tagged(skill_id, {tag: increment}, at))
@@ -684,6 +700,8 @@ class Skillbook:
         Raises:
             ValueError: If the skill is pinned.
         """
+        instance_of("skill_id", skill_id, str)
+        instance_of("soft", soft, bool)
         with self._lock:
             if skill_id in self._state.skills:
                 at = self._now() if soft or self._binding is not None else ""
@@ -779,6 +797,8 @@ class Skillbook:
             >>> book.get_skill(skill.id).proof
             'proven'
         """
+        instance_of("results", results, Mapping, advice="give the cases of each skill by its id")
+        check_note(author)
         with self._lock:
             event = operations.results_noted(self._state, results, self._now(), contents or {})
             if not event.changes:
@@ -796,6 +816,7 @@ class Skillbook:
         Returns:
             The imported skills, with their ids in this skillbook.
         """
+        instance_of("other", other, Skillbook, advice="Skillbook.load_from_file reads one")
         taken = BookContents(other.skills(include_invalid=True), other.similarity_decisions())
         if not taken.skills:
             return []
@@ -837,6 +858,8 @@ class Skillbook:
             TypeError: If the update is not a batch.
         """
         instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
+        check_function("problem_with", problem_with)
+        check_note(author, key, progress)
         with self._lock:
             at = self._now()
             applied, skipped = [], []
@@ -880,6 +903,7 @@ class Skillbook:
         Raises:
             ValueError: If one of them does not exist or appears twice, or one of `merged_ids` is pinned.
         """
+        check_names("merged_ids", merged_ids)
         with self._lock:
             ids = [keep_id, *merged_ids]
             if len(set(ids)) != len(ids):
@@ -919,6 +943,7 @@ class Skillbook:
         Args:
             vectors: Vectors as numbers or as little-endian float32 bytes, by skill id.
         """
+        instance_of("vectors", vectors, Mapping, advice="give the vector of each skill by its id")
         with self._lock:
             known = self._state.skills
             with gc_paused():
@@ -944,6 +969,7 @@ class Skillbook:
         Args:
             author: The author of that last commit, if this is the outermost block.
         """
+        check_note(author)
         with self._lock:
             self._deferring += 1
         try:
@@ -965,6 +991,7 @@ class Skillbook:
         Raises:
             AlreadyCommittedError: If the store already has this sample; the changes are rolled back.
         """
+        check_note(author, key, progress)
         with self._lock:
             if self._binding is not None:
                 self._commit(self._now(), author, key, progress)
@@ -1025,6 +1052,7 @@ class Skillbook:
             >>> book.changed_since(before)
             frozenset({'maths-00001'})
         """
+        instance_of("mark", mark, BookMark, advice="mark() returns one")
         with self._lock:
             if mark.changes is not None and self._text_changes is not None:
                 count, order_changes = mark.changes
@@ -1048,6 +1076,7 @@ class Skillbook:
         Returns:
             The new version.
         """
+        check_note(author)
         with self._lock:
             binding = self._bound()
             assert self._journal is not None
@@ -1098,7 +1127,9 @@ class Skillbook:
 
     def _read(self, path: Path) -> None:
         if path.suffix.lower() in TEXT_SUFFIXES:
-            self._state.become(state_from(_read_text_file(path, self._now())))
+            from ace.skillbook.text_formats import read_text_file  # only needed for text
+
+            self._state.become(state_from(read_text_file(path, self._now())))
             return
         with gc_paused():
             self._state.become(state_from(self._files.read(path)))
@@ -1217,14 +1248,3 @@ def _store_exists(location: str | Path) -> FileExistsError:
 def _store_place(location: str | Path) -> str | Path:
     """Return the canonical location of a store, which does not depend on the working folder."""
     return location if has_scheme(location) else real_path(location)
-
-
-def _read_text_file(path: Path, at: str) -> BookContents:
-    from ace.skillbook.text_formats import read_text_book  # only needed for text
-
-    try:
-        return read_text_book(whole_file(path).decode("utf-8-sig"), at)
-    except UnicodeDecodeError as error:
-        raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
-    except SkillbookFileError as error:
-        raise error.at(path) from error

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from ace.arguments import instance_of
 from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook import history
@@ -411,6 +412,7 @@ class StoreBinding:
 
     def entries(self, after: int) -> list[HistoryEntry]:
         """Return the versions above `after`, oldest first."""
+        instance_of("after", after, int)
         with self._naming_it():
             return list(history.entries(self.store, after))
 
@@ -453,6 +455,7 @@ class StoreBinding:
 
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change to a skill, oldest first."""
+        instance_of("skill_id", skill_id, str)
         with self._naming_it():
             return history.blame(self.store, skill_id)
 

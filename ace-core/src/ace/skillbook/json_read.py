@@ -14,6 +14,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any
 
+from ace.arguments import instance_of
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -154,6 +155,7 @@ def read_bytes(data: bytes) -> BookContents:
 
 def read_text(text: str) -> BookContents:
     """Read the text of a file; see `read_bytes`."""
+    instance_of("text", text, str, advice="from_dict reads a dict, load_from_file a file")
     return with_citable_ids(_read_text(text))
 
 

@@ -6,9 +6,11 @@ Inputs are validated before they become events, so that a skillbook never contai
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from ace.arguments import instance_of, shown, whole_number
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -40,6 +42,9 @@ from ace.skillbook.locations import HIDDEN
 from ace.skillbook.state import BookState, is_citable, looks_like_ours
 from ace.updates import OPERATION_TYPES, UpdateOperation
 
+if TYPE_CHECKING:
+    from ace.skillbook.store import SampleKey
+
 
 def check_text(text: str, name: str) -> None:
     """Reject values that are not strings, and strings with lone surrogates, which cannot be encoded."""
@@ -58,6 +63,32 @@ def check_content(content: str) -> None:
     check_text(content, "content")
     if not content or content.isspace():
         raise EventRefusedError("the content is empty")
+
+
+def check_names(name: str, value: object) -> None:
+    """Reject a single name, which would be taken for its letters, and what has no names."""
+    if isinstance(value, str | bytes) or not isinstance(value, Collection):
+        raise TypeError(f"{name} must be a list of names, got {shown(value)}")
+
+
+def check_function(name: str, value: object) -> None:
+    """Reject a value that is neither None nor a function."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function, got {shown(value)}")
+
+
+def check_note(author: str, key: SampleKey | None = None, progress: str | None = None) -> None:
+    """Reject what a store could not record about a commit, or not read back."""
+    check_text(author, "author")
+    if progress is not None:
+        check_text(progress, "progress")
+    if key is not None:
+        from ace.skillbook.store import SampleKey  # only needed for runs
+
+        instance_of("key", key, SampleKey)
+        check_text(key.run, "key.run")
+        whole_number("key.epoch", key.epoch, least=0)
+        check_text(key.sample, "key.sample")
 
 
 def check_section(section: str) -> str:

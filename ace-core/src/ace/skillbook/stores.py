@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ace.arguments import file_path
 from ace.lazy_plugins import fill
 from ace.registry import Registry
 from ace.skillbook.locations import has_scheme, shown_location
@@ -94,11 +95,13 @@ def find_store(location: str | Path) -> StoreKind | None:
 
     Raises:
         ValueError: If no store supports this scheme.
+        TypeError: If the location is not a path.
 
     Example:
         >>> find_store("skills.json") is None
         True
     """
+    file_path("path", location)
     text = str(location)
     if not has_scheme(location) and Path(text).suffix.lower() in FILE_SUFFIXES:
         return None

@@ -6,9 +6,11 @@ import json
 import re
 from pathlib import Path
 
+from ace.arguments import file_path, instance_of
 from ace.atomic_file import replace_file
 from ace.skill import InsightSource, Skill
 from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.json_file import whole_file
 from ace.skillbook.line_formats import one_line
 from ace.skillbook.state import BookContents, BookState, citable_ids, number_after, skill_id, with_citable_ids
 
@@ -85,6 +87,16 @@ def bullet_lines_in(text: str) -> str:
     return "\n".join(line if is_skill or _HEADING.match(line.strip()) else "" for line, is_skill in lines)
 
 
+def read_text_file(path: Path, at: str) -> BookContents:
+    """Read a file as `read_text_book` does; an error names the file."""
+    try:
+        return read_text_book(whole_file(path).decode("utf-8-sig"), at)
+    except UnicodeDecodeError as error:
+        raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
+    except SkillbookFileError as error:
+        raise error.at(path) from error
+
+
 def read_text_book(text: str, at: str) -> BookContents:
     """Read a playbook, `[Bullet #ID, ...] text` lines, or Markdown headings with bullets.
 
@@ -98,6 +110,7 @@ def read_text_book(text: str, at: str) -> BookContents:
     Raises:
         SkillbookFileError: If no skill is found, or an id appears twice.
     """
+    instance_of("text", text, str)
     entries: list[dict[str, str | int | None]] = []
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -206,6 +219,7 @@ def skill_file_text(markdown: str, name: str, description: str) -> str:
 
 def write_skill_folder(folder: str | Path, markdown: str, name: str, description: str) -> Path:
     """Write `SKILL.md` into a folder, which is created if it is missing, and return its path."""
+    file_path("folder", folder)
     target = Path(folder) / "SKILL.md"
     replace_file(target, skill_file_text(markdown, name, description).encode("utf-8"))
     return target

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class, one_of, whole_number
+from ace.arguments import checked_class, file_path, one_of, whole_number, with_method
 from ace.atomic_file import replace_file
 from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
@@ -27,6 +27,7 @@ _SHORT = 0.1
 """Seconds; a save up to this long is short compared with the model calls of a sample."""
 _PATIENCE = 10
 """After a longer save, the next one waits this many times as long as that took."""
+_ADVICE = "give the skillbook that the run learns into"
 
 
 @checked_class
@@ -54,6 +55,8 @@ class CheckpointStep:
     def __init__(
         self, directory: str | Path, skillbook: Skillbook, *, interval: int = 10, provenance: Provenance = "full"
     ) -> None:
+        file_path("directory", directory)
+        with_method("skillbook", skillbook, "dumps", advice=_ADVICE)
         self.directory = Path(directory)
         self.skillbook = self.lane_key = skillbook
         self.interval = whole_number("interval", interval, of="samples")
@@ -119,6 +122,8 @@ class SaveSkillbookStep:
     lane = "skillbook"
 
     def __init__(self, path: str | Path, skillbook: Skillbook, *, interval: int = 10) -> None:
+        file_path("path", path)
+        with_method("skillbook", skillbook, "save_to_file", advice=_ADVICE)
         self.path = Path(path)
         self.skillbook = self.lane_key = skillbook
         self.interval = whole_number("interval", interval, of="samples")
@@ -180,6 +185,8 @@ class PersistStep:
     lane = "skillbook"
 
     def __init__(self, target_path: str | Path, skillbook: Skillbook, *, overwrite: bool = False) -> None:
+        file_path("target_path", target_path)
+        with_method("skillbook", skillbook, "as_markdown", advice=_ADVICE)
         self.target_path = Path(target_path)
         self.skillbook = self.lane_key = skillbook
         self.overwrite = overwrite
@@ -228,6 +235,8 @@ class ExportSkillbookMarkdownStep:
     lane = "skillbook"
 
     def __init__(self, path: str | Path, skillbook: Skillbook) -> None:
+        file_path("path", path)
+        with_method("skillbook", skillbook, "as_markdown", advice=_ADVICE)
         self.path = Path(path)
         self.skillbook = self.lane_key = skillbook
 

@@ -59,7 +59,7 @@ class ReflectStep:
     ) -> None:
         self.reflector = reflector
         self.async_boundary = is_boundary
-        self.allow = frozenset(allow)
+        self.allow = frozenset([allow] if isinstance(allow, str) else allow)
         self.keep_read = keep_read
         if max_workers is not None:
             self.max_workers = max_workers

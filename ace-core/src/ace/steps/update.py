@@ -110,7 +110,7 @@ class UpdateStep:
         reflections_per_call: int = 1,
     ) -> None:
         self.skill_manager = skill_manager
-        self.allow = frozenset(allow)
+        self.allow = frozenset([allow] if isinstance(allow, str) else allow)
         one_of("provenance", provenance, PROVENANCES)
         self.provenance = provenance
         self.sections = checked_sections(sections)

@@ -284,7 +284,7 @@ class RunOut(BaseModel):
     ended_at: float | None
     """When it ended."""
     release: str | None
-    """The candidate that it made."""
+    """The candidate that it made; null if it has not changed any skill."""
     problem: str | None
     """Why it failed."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -27,6 +28,8 @@ _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_LOOKED_AT = 10
+_LEAST_OBJECTS = 2
+_COMMENTS = (b"#", b"//")
 _PAGE_BEGINS = (b"<!doctype html", b"<html")
 _SIGNATURES: Final = (
     (b"\x89PNG", "a PNG image"),
@@ -103,9 +106,23 @@ def _holds_lines(body: bytes, *, is_whole: bool) -> bool:
     lines = body.split(b"\n")
     if not is_whole:
         lines = lines[:-1]  # the head may end inside of it
-    looked_at = [line for line in lines if line.strip()][:_LINES_LOOKED_AT]
+    lines = [line for line in lines if line.strip()]
+    looked_at = lines[:_LINES_LOOKED_AT]
     is_one_document = is_whole and len(looked_at) == 1
-    return not is_one_document and sum(map(_is_record, looked_at)) * 2 > len(looked_at)
+    return (not is_one_document and sum(map(_is_record, looked_at)) * 2 > len(looked_at)) or _ends_in_objects(lines)
+
+
+def _ends_in_objects(lines: Sequence[bytes]) -> bool:
+    """Whether lines of another kind are followed by JSON objects only, which make up most of the text.
+
+    Comments do not count. Otherwise, an agent may have printed its results at the end of its log, which is one trace.
+    """
+    others = list(itertools.takewhile(lambda line: not _is_object(line), lines))
+    objects = lines[len(others) :]
+    if len(objects) < _LEAST_OBJECTS or not all(map(_is_object, objects)):
+        return False
+    text = [line for line in others if not line.lstrip().startswith(_COMMENTS)]
+    return sum(map(len, objects)) > sum(map(len, text))
 
 
 def _is_json(body: bytes) -> bool:
@@ -121,6 +138,10 @@ def _is_record(line: bytes) -> bool:
         return isinstance(json.loads(line), dict | list)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_object(line: bytes) -> bool:
+    return line.lstrip()[:1] == b"{" and _is_record(line)
 
 
 def _begins_json(body: bytes) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import checked_arguments, whole_number
+from ace.arguments import checked_arguments, real_number, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.protocols.errors import LLMCallError
@@ -82,8 +82,10 @@ class LocalLLMClient:
         for name, number in (("max_tokens", max_tokens), ("slots", slots), ("threads", threads)):
             if number is not None:
                 whole_number(name, number)
-        if not timeout > 0:
-            raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
+        real_number("timeout", timeout, above=0, of="seconds")
+        real_number("temperature", temperature, least=0)
+        whole_number("validation_retries", validation_retries, least=0)
+        whole_number("context_tokens", context_tokens)
         if context_tokens <= max_tokens:
             raise ValueError(f"context_tokens ({context_tokens}) must be larger than max_tokens ({max_tokens})")
         self.context_tokens = context_tokens
