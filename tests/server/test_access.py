@@ -247,8 +247,8 @@ def test_requests_in_flight_are_capped_per_key(sqlite: Database, tmp_path: Path)
 
 
 def test_wrong_logins_are_rejected_logged_and_slowed_down(api: Api) -> None:
-    found = [api.get("/books", key=f"ace_{number:043}").status_code for number in range(1000)]
-    assert found == [401] * 60 + [429] * 940
+    found = [api.get("/books", key=f"ace_{number:043}").status_code for number in range(90)]
+    assert found == [401] * 60 + [429] * 30
     assert api.get("/books").status_code == 200
     assert len([row for row in audit_rows(api) if row.what == "login.rejected"]) == 60
 
