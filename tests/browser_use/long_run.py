@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from dataclasses import replace
 
 from ace_browser_use import BrowserUse
@@ -16,9 +17,16 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 
 def main(workers: int, at_end: str) -> None:
+    begun: set[str] = set()
+    is_unsignalled = threading.Semaphore()
+
     def script(request: ScriptedRequest) -> Answer:
         (ship,) = set(re.findall(r"Wait for ship (\d+)", request.text))
         os.write(1, f"step of {ship}\n".encode())  # whole, as several threads write
+        begun.add(ship)
+        if at_end == "interrupt" and len(begun) == workers and is_unsignalled.acquire(blocking=False):
+            os.write(1, b"signal\n")
+            os.kill(os.getpid(), signal.SIGINT)
         return replace(acting({"wait": {"seconds": 1}}), delay=1)
 
     async def fail(_: object) -> None:

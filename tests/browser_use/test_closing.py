@@ -136,6 +136,28 @@ def test_a_task_that_is_cancelled_while_the_browser_starts_leaves_none(browsers:
         assert server.requests == []
 
 
+@pytest.mark.parametrize("is_lent", [True, False])
+def test_a_task_that_is_cancelled_while_a_page_loads_leaves_neither_a_browser_nor_a_task(
+    site: Site, browsers: Callable[[], list[int]], is_lent: bool
+) -> None:
+    """The loading page keeps the browser from closing. If a task of browser-use is left, the loop does not end."""
+
+    async def both(server: ScriptedServer) -> BrowserResult:
+        session = BrowserSession(browser_profile=harbour.profile(keep_alive=False, **LENT)) if is_lent else None
+        step = BrowserExecuteStep(harbour.browser_llm(server), session or harbour.profile())
+        running = asyncio.ensure_future(step.execute(f"Book a berth for Ada at {site.address}/slow now", book()))
+        await seen_from_a_thread(lambda: "/slow" in site.asked)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert browsers() == []
+        return await step.execute(f"Book a berth for Bee at {site.address}/plain please", book())
+
+    with ScriptedServer(harbour.script) as server:
+        result = asyncio.run(both(server))
+    assert result.output == "Berth 7 is for Bee.", result.error
+
+
 @pytest.mark.parametrize("keep_alive", [True, False])
 def test_runs_take_turns_in_a_session_that_the_caller_lends(
     site: Site, browsers: Callable[[], list[int]], keep_alive: bool

@@ -97,10 +97,13 @@ def test_a_run_that_takes_too_long_keeps_what_happened(site: Site) -> None:
             return Answer("", delay=30)
         return acting({"navigate": {"url": f"{site.address}/slow", "new_tab": False}})
 
-    with ScriptedServer(script) as server:
-        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), timeout=15)
-        result = run(step, f"Book a berth for Ada at {site.address}/plain please")
-    assert (result.success, result.error) == (False, "the run was not done after timeout=15")
+    for seconds in (15, 60, 240):  # on a busy machine, the time may be up before the first step was made
+        with ScriptedServer(script) as server:
+            step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), timeout=seconds)
+            result = run(step, f"Book a berth for Ada at {site.address}/plain please")
+        assert (result.success, result.error) == (False, f"the run was not done after timeout={seconds}")
+        if result.chronological_steps:
+            break
     assert result.chronological_steps[0]["actions"][0]["name"] == "navigate"
 
 

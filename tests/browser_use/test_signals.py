@@ -72,11 +72,10 @@ def test_a_process_that_ends_itself_without_any_cleaning_leaves_nothing(
 def test_one_interruption_ends_the_agents_and_closes_the_browsers_before_it_is_raised(
     workers: int, browsers: Callable[[], list[int]], folder_of_browsers: Path
 ) -> None:
-    with long_run(workers) as process:
-        process.send_signal(signal.SIGINT)
+    with long_run(workers, at_end="interrupt") as process:
         assert process.stdout is not None
-        rest = process.stdout.read()
+        _, signalled, rest = process.stdout.read().partition("signal\n")
         assert process.wait() == 0
-    assert rest.endswith("interrupted\n")
+    assert signalled and rest.endswith("interrupted\n")
     assert rest.count("step") <= workers, "each agent may be in one more step, and begins no other"
     wait_until_nothing_is_left(browsers, folder_of_browsers)

@@ -83,7 +83,7 @@ def nothing_left(marker: str) -> Iterator[None]:
     """Check that no process whose command line holds the marker outlives the block."""
     yield
     # A process that was killed is listed until its parent, which may be the first of all, has taken notice.
-    for _ in range(50):
+    for _ in range(3000):
         if not processes_with(marker):
             return
         time.sleep(0.1)

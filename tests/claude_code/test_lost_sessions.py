@@ -63,11 +63,12 @@ def has_stored_a_call(home: Path) -> bool:
 def test_a_killed_session_is_picked_up_when_the_next_one_starts(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
-    started = project / "started"
+    started, is_over = project / "started", project / "is-over"
 
     def script(request: Request) -> Reply:
         if "Wait for it." in request.text and check_world.is_agent(request) and not request.tool_results:
-            code = f"import time; open({str(started)!r}, 'w').close(); time.sleep(5)"
+            wait = f"[time.sleep(0.1) for _ in iter(pathlib.Path({str(is_over)!r}).exists, True)]"
+            code = f"import pathlib, time; open({str(started)!r}, 'w').close(); {wait}"
             return [ToolUse("Bash", {"command": f'python3 -c "{code}"', "description": "Wait"})]
         return check_world.play(request)
 
@@ -82,6 +83,7 @@ def test_a_killed_session_is_picked_up_when_the_next_one_starts(
         time.sleep(0.02)
     running.kill()
     running.wait()
+    is_over.touch()  # the command that it had started runs until then
     [note] = (home / ".claude" / "ace" / "open").iterdir()
     assert json.loads(note.read_text(encoding="utf-8"))["process"] == running.pid
     check_world.lay_out(project)

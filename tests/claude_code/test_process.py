@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import Pipeline
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeNotFoundError, find_claude
-from ace_claude_code.process import ClaudeProcess
+from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from tests.claude_code.conftest import nothing_left
 from tests.support.subprocesses import run_python
 
@@ -37,6 +38,16 @@ def program(folder: Path, code: str) -> Path:
     return path
 
 
+def out_of_time(code: str, folder: Path, **settings: Any) -> FinishedProcess:
+    """Run a program until its time is up, with more time if it was not enough to start."""
+    for seconds in (1.5, 12.0, 96.0):
+        command = [sys.executable, "-c", code]
+        finished = ClaudeProcess(command, stdin="", cwd=folder, environ={}, timeout=seconds, **settings).run()
+        if finished.stdout:
+            break
+    return finished
+
+
 def run(claude: Path, folder: Path) -> ClaudeCodeResult:
     step = ClaudeCodeExecuteStep(folder, claude=claude)
     context = ACEStepContext(sample="Go.", skillbook=SkillbookView(Skillbook()))
@@ -47,19 +58,15 @@ def run(claude: Path, folder: Path) -> ClaudeCodeResult:
 
 
 def test_a_program_that_does_not_listen_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
-    process = ClaudeProcess(
-        [sys.executable, "-c", STUBBORN], stdin="", cwd=tmp_path, environ={}, timeout=1.5, grace=0.3
-    )
     with nothing_left("marker-of-stubborn"):
-        finished = process.run()
+        finished = out_of_time(STUBBORN, tmp_path, grace=0.3)
     assert (finished.timed_out, finished.returncode, finished.stdout) == (True, -9, b"started\n")
 
 
 def test_what_a_program_leaves_behind_when_it_ends_is_killed(tmp_path: Path) -> None:
     obedient = STUBBORN.replace("signal.SIG_IGN", "lambda *_: sys.exit(143)")
-    process = ClaudeProcess([sys.executable, "-c", obedient], stdin="", cwd=tmp_path, environ={}, timeout=1.5)
     with nothing_left("marker-of-stubborn"):
-        finished = process.run()
+        finished = out_of_time(obedient, tmp_path)
     assert (finished.timed_out, finished.returncode) == (True, 143)
 
 
@@ -74,9 +81,8 @@ subprocess.run([sys.executable, "-c", between])
 print("started", flush=True)
 time.sleep(600)
 """
-    process = ClaudeProcess([sys.executable, "-c", detaching], stdin="", cwd=tmp_path, environ={}, timeout=1.5)
     with nothing_left("marker-of-orphan"):
-        finished = process.run()
+        finished = out_of_time(detaching, tmp_path)
     assert (finished.timed_out, finished.stdout) == (True, b"started\n")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -30,7 +31,7 @@ from tests.claude_code.stored_world import (
 )
 from tests.support.command_line import Run
 from tests.support.learning_script import learning_script
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
@@ -132,14 +133,26 @@ def bash(command: str) -> dict[str, Any]:
 
 
 def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(here: Run, project: Path) -> None:
-    with ScriptedServer(learning_script(delay=0.5)) as server:
+    answer, is_noticed = learning_script(), threading.Event()
+
+    def held(request: ScriptedRequest) -> Any:
+        if request.number >= 3:
+            is_noticed.wait()
+        return answer(request)
+
+    with ScriptedServer(held) as server:
         for word in WORDS:
             store(project, word, *turn(word))
         process = start_learning(server, project)
+        assert process.stderr is not None
         wait_until(lambda: len(server.requests) >= 3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
-        assert (process.returncode, b"stopping after the current turns" in err) == (130, True)
+        try:
+            assert any(b"stopping after the current turns" in line for line in process.stderr)
+        finally:
+            is_noticed.set()
+        out, _ = process.communicate()
+        assert process.returncode == 130
         report = json.loads(out)
         assert 0 < report["turns_learned"] < len(WORDS)
         rest = learn(here, server, project).data

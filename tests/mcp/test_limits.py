@@ -133,21 +133,26 @@ def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
     world = World(world.folder, hanging.server)
     samples = [{"question": f"What about it? LESSON {word}"} for word in ("tides", "HANG", "kelp")]
 
-    async def converse() -> None:
-        async with world.connect(learn_timeout_seconds=8) as client:
+    async def converse(seconds: float) -> None:
+        async with world.connect(learn_timeout_seconds=seconds) as client:
             for given in ({"samples": samples}, {"samples": samples[1:2]}):
                 result = await client.call_tool("ace.learn.sample", {"session_id": "s", **given})
                 code, message, details = error_of(result)
                 assert code == "TIMEOUT"
                 assert "and their skills are kept" in message
             assert details["processed"] == 0
+            if not world.lessons():
+                return
             requests = len(hanging.server.requests)
             # Nothing is left behind: the session is free, and the model is not asked any more.
             asked = {"session_id": "s", "question": "What about tides?"}
             assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "LESSON tides"
             assert len(hanging.server.requests) == requests + 1
 
-    anyio.run(converse)
+    for seconds in (8, 60, 480):  # on a busy machine, the time may be up before anything was learned
+        anyio.run(converse, seconds)
+        if world.lessons():
+            break
     assert "Remember LESSON tides." in world.lessons()
     assert not any("HANG" in each for each in world.lessons())
 

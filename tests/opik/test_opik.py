@@ -345,7 +345,7 @@ def test_each_call_of_litellm_is_reported_once(asynchronous: bool, receiver: Rec
     prompts = [f"Call {number} by jane.doe@acme.com" for number in range(3)]
 
     def all_arrived() -> bool:
-        return flush(timeout=5.0) and len(receiver.spans) >= len(prompts)
+        return flush(timeout=5.0) and len(receiver.spans) >= len(prompts) and len(receiver.traces) >= len(prompts)
 
     async def ask_and_wait() -> None:
         for prompt in prompts:
@@ -415,7 +415,7 @@ def test_one_argument_enables_both(receiver: Receiver, model: ScriptedServer) ->
     )
     ace.learn([Sample("LESSON glass", ground_truth="courier")])
     calls = len(model.requests)
-    wait_until(lambda: flush(timeout=5.0) and len(receiver.traces) > calls)
+    wait_until(lambda: flush(timeout=5.0) and len(receiver.traces) > calls and len(receiver.spans) >= calls)
     assert sum(trace["name"] == "ace_sample" for trace in receiver.traces) == 1
     assert sum(trace["name"].startswith("chat ") for trace in receiver.traces) == calls == len(receiver.spans)
     assert {(trace["project_name"], *trace["tags"]) for trace in receiver.traces} == {("parcels", "nightly")}

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,8 @@ def test_a_thousand_samples_with_four_workers(collector: Collector, monkeypatch:
     with instrument():
         runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ScriptedSkillManager())
         runner.run(traces, workers=4, run_id="thousand")
+        while not named(collector.spans, "ace.run"):  # it is the last one; the end does not wait long for the others
+            time.sleep(0.05)
     spans = collector.spans
     check_tree(spans)
     [root] = [span for span in spans if not span.parent]
@@ -209,8 +212,7 @@ token = CancellationToken()
 class Reflector:
     def reflect(self, **arguments):
         if sys.argv[1] == "killed" and "kit0003code" in str(arguments["trace"]):
-            import time
-            time.sleep(2.5)  # so that the finished spans have been sent
+            input()  # until the finished spans have been sent
             os.kill(os.getpid(), signal.SIGKILL)
         if sys.argv[1] == "stopped" and "kit0003code" in str(arguments["trace"]):
             token.cancel()
@@ -223,16 +225,27 @@ with Skillbook.open("skills.db") as book:
 """
 
 
-def run_learner(folder: Path, how: str) -> int:
+def start_learner(folder: Path, how: str) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(path for path in sys.path if path)
     environ = {**os.environ, "PYTHONPATH": path, "ACE_OTEL": "1"}
     command = [sys.executable, "-c", LEARNER, how]
-    return subprocess.run(command, cwd=folder, env=environ, check=False, capture_output=True).returncode
+    return subprocess.Popen(command, cwd=folder, env=environ, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def run_learner(folder: Path, how: str) -> int:
+    with start_learner(folder, how) as process:
+        process.communicate()
+    return process.returncode
 
 
 @pytest.mark.thorough
 def test_a_run_that_was_killed_and_resumed_is_one_trace(tmp_path: Path, collector: Collector) -> None:
-    assert run_learner(tmp_path, "killed") == -signal.SIGKILL
+    with start_learner(tmp_path, "killed") as process:
+        while len(named(collector.spans, "ace.sample")) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.communicate(b"\n")
+    assert process.returncode == -signal.SIGKILL
     assert named(collector.spans, "ace.run") == []
     assert len(named(collector.spans, "ace.sample")) == 2
     assert run_learner(tmp_path, "resumed") == 0

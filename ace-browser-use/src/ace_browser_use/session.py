@@ -175,7 +175,24 @@ def _remove_if_empty(profile: BrowserProfile) -> None:
 
 
 async def _kill(session: BrowserSession) -> None:
-    try:
-        await asyncio.wait_for(session.kill(), _CLOSING)
-    except Exception:
-        _logger.debug("the browser did not close by itself; its processes are ended", exc_info=True)
+    for _ in range(2):
+        try:
+            await asyncio.wait_for(session.kill(), _CLOSING)
+        except Exception:
+            _logger.debug("the browser did not close by itself; its processes are ended", exc_info=True)
+            await _interrupt(session)
+        else:
+            return
+
+
+async def _interrupt(session: BrowserSession) -> None:
+    """Stop the event bus of a session, such as one that waits for a page to load and so cannot close.
+
+    A running bus ignores the cancellation at the end of `asyncio.run`, which would wait for it indefinitely.
+    """
+    bus: Any = session.event_bus
+    at_work = bus._runloop_task
+    await bus.stop()
+    if at_work is not None:
+        await asyncio.wait({at_work}, timeout=_CLOSING)
+    bus.event_queue = bus._on_idle = None  # so that it can start again; browser-use does the same

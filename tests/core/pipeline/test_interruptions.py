@@ -85,13 +85,13 @@ CLOSED_LOOP = """
     import asyncio, threading, time
     from ace.pipeline import Pipeline, StepContext
 
-    entered = threading.Event()
+    entered, closed = threading.Event(), threading.Event()
 
     class Linger:
         requires, provides = {"sample"}, set()
         def __call__(self, ctx):
             entered.set()
-            time.sleep(0.1)
+            closed.wait()
             return ctx
 
     async def source():
@@ -103,6 +103,7 @@ CLOSED_LOOP = """
     while not entered.is_set():
         loop.run_until_complete(asyncio.sleep(0.001))
     loop.close()
+    closed.set()
     time.sleep(0.3)
     print(len(pipeline.run([StepContext(n) for n in range(4)], workers=3)), flush=True)
 """

@@ -35,11 +35,15 @@ def test_a_sample_that_waits_for_the_last_place_gets_it_when_the_one_before_fail
 
 def test_an_asynchronous_background_step_never_has_more_samples_than_its_limit() -> None:
     inside = most = 0
+    both_inside = asyncio.Event()
 
     async def overlap() -> None:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
+        if inside == 2:
+            both_inside.set()
+        await both_inside.wait()  # the first one waits for the second, however late that is
         await asyncio.sleep(0.01)
         inside -= 1
 

@@ -197,7 +197,7 @@ def test_a_plugin_that_the_program_waits_for_is_named_once(
 
 @pytest.mark.thorough
 def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "SLOW_AFTER", 0.5)
+    monkeypatch.setattr(loading, "SLOW_AFTER", 1.5)
     code, single = (
         loading.PluginCode("looking in this test", adds_up=True),
         loading.PluginCode("converting in this test"),
@@ -206,7 +206,7 @@ def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: p
         for each in (code, single):
             with each.running():
                 threading.Event().wait(0.15)
-    assert warnings == ["looking in this test has taken 0.5 seconds so far"]
+    assert warnings == ["looking in this test has taken 1.5 seconds so far"]
 
 
 def test_quick_plugins_are_not_named_and_the_watcher_ends(warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
