@@ -23,7 +23,7 @@ def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 47, 60, 80, 100, 200])
-@pytest.mark.parametrize("page", [[], ["skillbook"], ["learn"], ["server"]], ids=" ".join)
+@pytest.mark.parametrize("page", [[], ["skillbook"], ["learn"], ["eval"]], ids=" ".join)
 def test_a_help_page_fits_into_the_terminal(tmp_path: Path, page: list[str], columns: int) -> None:
     done = ace(*page, "--help", folder=tmp_path, environ={"COLUMNS": str(columns)})
     assert done.code == 0
