@@ -49,6 +49,7 @@ from ace.skillbook.operations import (
     check_function,
     check_names,
     check_note,
+    check_removal,
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
@@ -700,8 +701,7 @@ class Skillbook:
         Raises:
             ValueError: If the skill is pinned.
         """
-        instance_of("skill_id", skill_id, str)
-        instance_of("soft", soft, bool)
+        check_removal(skill_id, soft)
         with self._lock:
             if skill_id in self._state.skills:
                 at = self._now() if soft or self._binding is not None else ""

@@ -77,6 +77,13 @@ def check_function(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a function, got {shown(value)}")
 
 
+def check_removal(skill_id: object, soft: object) -> None:
+    """Reject arguments of `remove_skill` of another kind."""
+    if not isinstance(skill_id, str) or not isinstance(soft, bool):  # a removal is so quick that further calls count
+        instance_of("skill_id", skill_id, str)
+        instance_of("soft", soft, bool)
+
+
 def check_note(author: str, key: SampleKey | None = None, progress: str | None = None) -> None:
     """Reject what a store could not record about a commit, or not read back."""
     check_text(author, "author")
