@@ -137,8 +137,8 @@ def test_an_interrupt_from_the_keyboard_reaches_the_caller() -> None:
     program = (
         "from ace.rr import SandboxLimits, TraceSandbox\n"
         "with TraceSandbox({}, limits=SandboxLimits(seconds=2)) as sandbox:\n"
-        "    print('ready', flush=True)\n"
         "    try:\n"
+        "        print('ready', flush=True)\n"
         "        sandbox.execute('while True: pass')\n"
         "    except KeyboardInterrupt:\n"
         "        print('interrupted', sandbox.execute('print(2)').stdout)\n"
