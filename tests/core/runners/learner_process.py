@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -23,17 +24,27 @@ from ace.runners import RecordedTrace, TraceAnalyser
 from ace.skillbook import Skillbook
 
 TRACES = 200
+PAUSE = ".pause"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TakesItsTime:
-    """A slow step after the commit, such as one that records each sample elsewhere."""
+    """A slow step after the commit, such as one that records each sample elsewhere.
+
+    If there is a file named like the store with the suffix `PAUSE`, it removes that and waits to be killed.
+    """
 
     requires = frozenset({"global_sample_index"})
     provides: frozenset[str] = frozenset()
 
+    def __init__(self, store: Path) -> None:
+        self._pause = store.with_suffix(PAUSE)
+
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         time.sleep(0.008)
+        if self._pause.exists():
+            self._pause.unlink()
+            signal.pause()
         return ctx
 
 
@@ -61,7 +72,7 @@ def learn(path: str, api_base: str) -> None:
         dedup_interval=10,
         checkpoint_dir=Path(path).with_suffix(".checkpoints"),
         checkpoint_interval=7,
-        extra_steps=[TakesItsTime()],
+        extra_steps=[TakesItsTime(Path(path))],
     )
     results = runner.run(traces(), max_in_flight=1, resume=True)
     assert [result.error for result in results] == [None] * TRACES

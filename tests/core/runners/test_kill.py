@@ -19,8 +19,9 @@ import pytest
 
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SkillbookStore
-from tests.core.runners.learner_process import TRACES, traces
+from tests.core.runners.learner_process import PAUSE, TRACES, traces
 from tests.support.checkpoints import without_run
+from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -116,20 +117,34 @@ def test_every_trace_is_learned_once_whenever_the_process_is_killed(tmp_path: Pa
     fell_inside: Counter[str] = Counter()
     lost: list[str] = []
     lives: list[list[str]] = []
-    with ScriptedServer(script) as server, learner(server) as process:
+    held = HeldScript(script)
+    pause = broken.with_suffix(PAUSE)
+    with ScriptedServer(held) as server, learner(server) as process:
         process.start(unbroken)
         assert process.status() == 0
         assert len(server.requests) == 2 * TRACES
         server.clear()
-        for _ in range(KILLS):
+        for kill in range(KILLS):
             before = len(server.requests)
+            # Of five kills, three are at a certain place and two at any.
+            if kill % 5 == 0:
+                held.hold_from(chance.randint(1, 4), role="reflector")
+            elif kill % 5 == 1:
+                held.hold_from(chance.randint(1, 4), role="skill_manager")
+            elif kill % 5 == 2:
+                pause.touch()
+            else:
+                held.hold_from(chance.randint(1, 9), more=chance.randint(0, 4))
             child = process.start(broken)
-            wanted = before + chance.randint(1, 9)
-            while len(server.requests) < wanted:
-                time.sleep(0.0005)
-            time.sleep(chance.random() * 0.04)
+            if kill % 5 == 2:
+                while pause.exists():
+                    time.sleep(0.0005)
+            else:
+                held.wait()
+                time.sleep(chance.random() * 0.04)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            held.release()
             server.wait_until_idle()
             life = server.requests[before:]
             lives.append([body(request) for request in life])

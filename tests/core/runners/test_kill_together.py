@@ -19,14 +19,15 @@ from tests.core.runners.ahead_learner_process import TRACES, traces
 from tests.core.runners.test_kill import learner, store_of
 from tests.core.runners.test_kill_ahead import conflicting_lessons, different_lessons, job_of
 from tests.core.runners.together_learner_process import TOGETHER
+from tests.support.held_script import HeldScript
 from tests.support.learning_script import parts_of
 from tests.support.scripted_server import Answer, Script, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
-MOST_KILLS, FEWEST_KILLS = 36, 30
-LEFT = 25
-"""With fewer reflections left, a process might end before it is killed."""
+KILLS = 30
+LEFT = 60
+"""So many reflections are left after the kills, and more: a process may get a good deal further than its share."""
 OMITTED = 7
 """An answer about several omits the jobs that are divisible by it."""
 SEVERAL = "skill_manager_together"
@@ -91,7 +92,8 @@ def test_every_trace_is_learned_once_with_requests_about_several(
     print(f"seed {seed}")
     chance = random.Random(seed)
     monkeypatch.setenv("LEARNER_WORKERS", str(workers))
-    script = grouped(conflicting_lessons if name == "conflicting" else different_lessons, omits=name == "omitted")
+    answer = grouped(conflicting_lessons if name == "conflicting" else different_lessons, omits=name == "omitted")
+    script = HeldScript(answer)
     unbroken, broken = tmp_path / "unbroken.db", tmp_path / "broken.db"
     under_way = (workers or 3) + max(1, workers)
     with (
@@ -102,32 +104,33 @@ def test_every_trace_is_learned_once_with_requests_about_several(
         assert process.status() == 0
         assert server.by_role(SEVERAL)
         server.clear()
-        kills = lost = 0
-        while kills < MOST_KILLS and TRACES - (reflected := paid(broken).get("Reflector", Counter()).total()) > LEFT:
-            kills += 1
-            before = len(server.requests)
-            child = process.start(broken)
-            # Every third kill waits for a request about several, which only few requests are. A process that has
+        lost = 0
+        for kill in range(KILLS):
+            # Every third kill is inside a request about several, which only few requests are. A process that has
             # learned more than its share is killed at its first request, so that enough is left for the later kills.
-            is_fast = reflected * MOST_KILLS > (TRACES - LEFT) * kills
-            roles = {SEVERAL} if kills % 3 == 0 and not is_fast else set(ROLES.values())
-            wanted = 1 if kills % 3 == 0 or is_fast else chance.randint(1, 6)
-            while sum(request.role in roles for request in server.requests[before:]) < wanted:
-                time.sleep(0.0005)
+            is_fast = paid(broken).get("Reflector", Counter()).total() * KILLS > (TRACES - LEFT) * kill
+            if is_fast or kill == 0:
+                script.hold_from(1)
+            elif kill % 3 == 0:
+                script.hold_from(1, role=SEVERAL)
+            else:
+                script.hold_from(chance.randint(1, 6), more=chance.randint(0, 4))
+            child = process.start(broken)
+            script.wait()
             time.sleep(chance.random() * 0.01)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            script.release()
             server.wait_until_idle()
             unanswered = len(server.requests) - lost - calls(broken).total()
             assert 0 <= unanswered <= under_way, "more calls were lost than those that were under way"
             lost += unanswered
-        assert kills >= FEWEST_KILLS
         process.start(broken)
         assert process.status() == 0
         assert len(server.requests) == calls(broken).total() + lost, "a call was made again though it had been answered"
         inside = Counter(request.role for request in server.requests) - calls(broken)
     found = paid(broken)
-    print(f"{kills} kills, inside {dict(inside)}; {lost} calls lost; {len(server.requests)} calls")
+    print(f"kills inside {dict(inside)}; {lost} calls lost; {len(server.requests)} calls")
     assert inside[SEVERAL] and inside["reflector"]
     every_job = Counter(range(1, TRACES + 1))
     assert found["Reflector"] == every_job

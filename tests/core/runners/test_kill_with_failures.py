@@ -18,11 +18,14 @@ from ace.skillbook import Skillbook
 from tests.core.runners.failing_learner_process import TRACES
 from tests.core.runners.test_kill import learner, recorded, store_of
 from tests.core.runners.test_kill import script as good_script
+from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
 KILLS = 30
+LEFT = 30
+"""So many answers are left after the kills, or about that: a process may get somewhat further than its share."""
 MOST_IN_FLIGHT = 4
 """Three reflections and one update."""
 
@@ -44,22 +47,23 @@ def test_no_answer_is_paid_for_twice_although_samples_fail_and_the_process_is_ki
 
     path = tmp_path / "s.db"
     kills = 0
+    held = HeldScript(script)
     with (
-        ScriptedServer(script) as server,
+        ScriptedServer(held) as server,
         learner(server, "tests.core.runners.failing_learner_process") as process,
     ):
         while kills < KILLS:
-            before = len(server.requests)
-            child = process.start(path)
             # A run that has got further than its share is killed at its first request, so that enough is left to kill.
-            is_fast = len(server.answered) * KILLS > 2 * TRACES * kills
-            wanted, end = before + (1 if is_fast else chance.randint(1, 6)), time.monotonic() + 2.0
-            while len(server.requests) < wanted and time.monotonic() < end:
-                time.sleep(0.0005)
-            time.sleep(chance.random() * (0.004 if is_fast else 0.02))
+            is_fast = len(server.answered) * KILLS > (2 * TRACES - LEFT) * kills
+            held.hold_from(1 if is_fast else chance.randint(1, 6), more=0 if is_fast else chance.randint(0, 3))
+            child = process.start(path)
+            held.wait(2.0)
+            time.sleep(chance.random() * 0.02)
             with contextlib.suppress(ProcessLookupError):  # it has ended itself, such as after failures in a row
                 os.kill(child, signal.SIGKILL)
             kills += os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            held.release()
+            server.wait_until_idle()
             assert recorded(store_of(path)).total() < 2 * TRACES, "nothing is left for the other kills"
         failing[0] = False
         process.start(path)
