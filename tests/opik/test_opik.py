@@ -321,6 +321,7 @@ def test_flush_reports_a_connection_that_does_not_receive(receiver: Receiver, mo
         monkeypatch.setenv("OPIK_URL_OVERRIDE", receiver.address)
         OpikStep()(context(sample="received"))
         assert not flush(timeout=2.0)
+        wait_until(lambda: bool(receiver.traces))
         close_connections()
     assert [trace["input"] for trace in receiver.traces] == [{"question": "received"}]
 

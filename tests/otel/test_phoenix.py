@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 import urllib.request
@@ -14,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.otel.test_delivery import closed_port
 from tests.requirement import missing
 from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
@@ -31,11 +31,11 @@ def phoenix(tmp_path: Path) -> Iterator[str]:
     command = os.environ.get("ACE_PHOENIX") or shutil.which("phoenix")
     if command is None:
         missing("phoenix", "Phoenix is not installed: put its command on the path, or its path into ACE_PHOENIX")
-    address = closed_port()
+    address = free_port()
     environ = {
         **os.environ,
         "PHOENIX_PORT": address.rpartition(":")[2],
-        "PHOENIX_GRPC_PORT": closed_port().rpartition(":")[2],
+        "PHOENIX_GRPC_PORT": free_port().rpartition(":")[2],
         "PHOENIX_HOST": "127.0.0.1",
         "PHOENIX_WORKING_DIR": str(tmp_path / "phoenix"),
         "PHOENIX_TELEMETRY_ENABLED": "false",
@@ -52,6 +52,12 @@ def phoenix(tmp_path: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def is_up(address: str) -> bool:

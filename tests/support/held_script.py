@@ -13,6 +13,8 @@ script.release()
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from tests.support.scripted_server import Script, ScriptedRequest
@@ -21,10 +23,16 @@ __all__ = ["HeldScript"]
 
 
 class HeldScript:
-    """Answers like another script, and holds requests from a certain one on until they are released."""
+    """Answers like another script, and holds requests from a certain one on until they are released.
 
-    def __init__(self, script: Script) -> None:
+    Args:
+        script: The other script.
+        kind: What is counted as the role of a request.
+    """
+
+    def __init__(self, script: Script, kind: Callable[[ScriptedRequest], str] = attrgetter("role")) -> None:
         self._script = script
+        self._kind = kind
         self._lock = threading.Lock()
         self._role: str | None = None
         self._left = 0
@@ -64,7 +72,7 @@ class HeldScript:
 
     def _counts(self, request: ScriptedRequest) -> bool:
         """Count a request, and return whether it is held."""
-        if self._left and self._role in (None, request.role):
+        if self._left and self._role in (None, self._kind(request)):
             self._left -= 1
         if self._left:
             return False

@@ -19,12 +19,14 @@ from tests.core.evaluation.test_training import misled_by_iron
 from tests.core.evaluation.trainer_process import TRAIN, VALIDATE
 from tests.core.evaluation.world import conventions
 from tests.core.runners.test_kill import body, learner
+from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
 KILLS = 32
 PLACES = ("agent", "reflector", "skill_manager", "validation")
+"""A training is killed in each of them, one after the other, so it gets through two samples in four kills at most."""
 
 
 def script(request: ScriptedRequest) -> Answer:
@@ -48,22 +50,21 @@ def test_a_training_ends_the_same_whenever_it_is_killed(tmp_path: Path) -> None:
     chance = random.Random(seed)
     unbroken, broken = tmp_path / "unbroken.db", tmp_path / "broken.db"
     killed_in: Counter[str] = Counter()
-    with ScriptedServer(script) as server, learner(server, "tests.core.evaluation.trainer_process") as process:
+    held = HeldScript(script, place_of)
+    with ScriptedServer(held) as server, learner(server, "tests.core.evaluation.trainer_process") as process:
         process.start(unbroken)
         assert process.status() == 0
         expected = Counter(map(body, server.requests))
         server.clear()
-        for place in islice(cycle(PLACES), KILLS):
-            before = len(server.requests)
+        for kill, place in enumerate(islice(cycle(PLACES), KILLS)):
+            # The first kill at each place is before the answer, the others before or after it.
+            held.hold_from(1, more=int(kill >= len(PLACES)), role=place)
             child = process.start(broken)
-            seen = before
-            while place not in map(place_of, server.requests[seen:]):
-                os.kill(child, 0)  # an error if it has ended already
-                seen = max(before, len(server.requests) - 1)
-                time.sleep(0.001)
+            held.wait()
             time.sleep(chance.random() * 0.02)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            held.release()
             server.wait_until_idle()
             killed_in[place_of(server.requests[-1])] += 1
         process.start(broken)

@@ -336,7 +336,7 @@ def test_an_agent_that_is_async_is_asked_by_several_workers_at_once(book: Skillb
 
     class Async(Clerk):
         async def generate(self, **arguments: Any) -> AgentOutput:  # type: ignore[override]  # the other form
-            await asyncio.to_thread(here.wait, 20)  # ends only when all four are asked
+            await asyncio.to_thread(here.wait, 60)  # ends only when all four are asked
             return Clerk.generate(self, **arguments)
 
     seen: list[SkillTestProgress] = []

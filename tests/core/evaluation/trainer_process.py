@@ -8,10 +8,13 @@ from ace.environments import SimpleEnvironment
 from ace.evaluation import Evaluator, Trainer, ValidationSettings
 from ace.providers import LiteLLMClient
 from ace.roles import Agent, Reflector, SkillManager
+from ace.roles.prompts import AGENT_PROMPT
 from examples.house_conventions import samples
 from tests.core.runners.learner_process import main, opened
 
 TRAIN, VALIDATE = samples()[:32], samples()[32:]
+DATE = "2026-01-01"
+"""The prompts of a process that trains after midnight are the same."""
 
 
 def train(path: str, api_base: str) -> None:
@@ -19,7 +22,11 @@ def train(path: str, api_base: str) -> None:
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
     place = Path(path)
     trainer = Trainer(
-        Evaluator(Agent(client), SimpleEnvironment("exact"), answers_path=place.with_suffix(".answers")),
+        Evaluator(
+            Agent(client, AGENT_PROMPT.replace("{current_date}", DATE)),
+            SimpleEnvironment("exact"),
+            answers_path=place.with_suffix(".answers"),
+        ),
         reflector=Reflector(client),
         skill_manager=SkillManager(client),
         settings=ValidationSettings(interval=2, gate=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -202,10 +203,13 @@ def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: p
         loading.PluginCode("looking in this test", adds_up=True),
         loading.PluginCode("converting in this test"),
     )
-    for _ in range(20):
+    now = 100.0
+    monkeypatch.setattr(loading, "time", SimpleNamespace(monotonic=lambda: now, sleep=time.sleep))
+    for number in range(20):
         for each in (code, single):
             with each.running():
-                threading.Event().wait(0.15)
+                now += 0.15
+                assert each is single or number < 10 or named.wait(60)
     assert warnings == ["looking in this test has taken 1.5 seconds so far"]
 
 

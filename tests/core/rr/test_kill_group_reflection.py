@@ -19,6 +19,7 @@ from ace.skill import Skill
 from ace.skillbook import Skillbook
 from tests.core.rr.group_process import SIZE
 from tests.core.runners.test_kill import body, learner, recorded, store_of
+from tests.support.held_script import HeldScript
 from tests.support.reflection_script import is_turn, python
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.thorough
 
 GROUPS = 16
 KILLS = 30
+KINDS = ("turn", "question", "several questions")
+"""A run is killed in each of them, one after the other, so it gets through a group in three kills at most."""
 TOO_WIDE = "job 7 "
 """The group with this trace can only be explored in halves."""
 
@@ -64,8 +67,14 @@ def script(request: ScriptedRequest) -> Answer:
     return Answer(f"I was told: {request.messages[-1]['content'][:200]}", delay=0.004)
 
 
+READY = "Answer with the word: ready"
+"""The command asks this before it learns into a new skillbook."""
+
+
 def kind(request: ScriptedRequest) -> str:
     """What a request asks for; the questions that are asked at once are a kind of their own."""
+    if READY in request.text:
+        return "ready"
     if is_turn(request):
         return "turn"
     if request.role == "skill_manager":
@@ -75,7 +84,7 @@ def kind(request: ScriptedRequest) -> str:
 
 def asked(server: ScriptedServer) -> list[ScriptedRequest]:
     """Return the requests without the one with which the command checks the model before it learns."""
-    return [each for each in server.requests if "Answer with the word: ready" not in each.text]
+    return [each for each in server.requests if kind(each) != "ready"]
 
 
 def lay_out(folder: Path) -> Path:
@@ -109,31 +118,31 @@ def test_no_answered_turn_of_a_group_is_paid_for_again_wherever_the_process_is_k
     chance = random.Random(seed)
     unbroken, broken = lay_out(tmp_path / "unbroken"), lay_out(tmp_path / "broken")
     lost = 0
-    killed_in: Counter[str] = Counter()
-    with ScriptedServer(script) as server, learner(server, "tests.core.rr.group_process") as process:
+    held = HeldScript(script, kind)
+    with ScriptedServer(held) as server, learner(server, "tests.core.rr.group_process") as process:
         process.start(unbroken)
         assert process.status() == 0
         once = Counter(body(request) for request in asked(server))
         server.clear()
-        for wanted in islice(cycle(["turn", "question", "several questions"]), KILLS):
-            before = len(asked(server))
+        for kill, wanted in enumerate(islice(cycle(KINDS), KILLS)):
+            # The first kill of each kind is before the answer, the others before or after it.
+            held.hold_from(1, more=2 * (kill >= len(KINDS)), role=wanted)
             child = process.start(broken)
-            while wanted not in map(kind, asked(server)[before:]):
-                time.sleep(0.0005)
+            held.wait()
             time.sleep(chance.random() * 0.008)
             os.kill(child, signal.SIGKILL)
-            assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL, "there was nothing left to ask"
+            assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            held.release()
             server.wait_until_idle()
             unanswered = len(asked(server)) - lost - recorded(store_of(broken)).total()
             assert 0 <= unanswered <= SIZE, "more calls were lost than the questions that were asked at once"
             lost += unanswered
-            killed_in[wanted] += 1
         process.start(broken)
         assert process.status() == 0
         total = Counter(body(request) for request in asked(server))
         assert total.keys() == once.keys(), "a resumed run asked something else"
         assert (total - once).total() == lost, f"asked again: {(total - once).most_common()}"
-    print(dict(killed_in), f"{once.total()} calls, {lost} answers lost")
+    print(f"{once.total()} calls, {lost} answers lost")
     assert skills(broken) == skills(unbroken)
     assert len(skills(broken)) == GROUPS + 1
     assert all(len(each.sources) in (1, 2) for each in skills(broken))

@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from collections import Counter
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ace.skill import Skill
 from ace.skillbook import Skillbook
 from tests.core.rr.exploring_process import TRACES
 from tests.core.runners.test_kill import body, learner, recorded, store_of
+from tests.support.held_script import HeldScript
 from tests.support.reflection_script import is_turn, python
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
@@ -25,6 +27,8 @@ pytestmark = pytest.mark.thorough
 KILLS = 30
 CALLS_PER_TRACE = 11
 """Five turns, five sub-questions and the skill manager."""
+KINDS = ("turn", "question", "several questions")
+"""A run is killed in each of them, one after the other, so it gets through a trace in three kills at most."""
 
 ASK = """\
 failed = trace.get_errors()[0]
@@ -58,6 +62,13 @@ def script(request: ScriptedRequest) -> Answer:
     return Answer(f"I was told: {request.messages[-1]['content'][:200]}", delay=0.004)
 
 
+def kind(request: ScriptedRequest) -> str:
+    """What a request asks for; the questions that are asked at once are a kind of their own."""
+    if is_turn(request):
+        return "turn"
+    return request.role or ("several questions" if "Which region?" in request.text else "question")
+
+
 def skills(path: Path) -> list[Skill]:
     with Skillbook.open(path) as book:
         return book.skills()
@@ -70,33 +81,33 @@ def test_no_answered_turn_is_paid_for_again_wherever_the_process_is_killed(tmp_p
     unbroken, broken = tmp_path / "unbroken.db", tmp_path / "broken.db"
     lost = 0
     killed_in: Counter[str] = Counter()
-    all_bodies: set[str] = set()
-    with ScriptedServer(script) as server, learner(server, "tests.core.rr.exploring_process") as process:
+    held = HeldScript(script, kind)
+    with ScriptedServer(held) as server, learner(server, "tests.core.rr.exploring_process") as process:
         process.start(unbroken)
         assert process.status() == 0
         assert len(server.requests) == TRACES * CALLS_PER_TRACE
         all_bodies = {body(request) for request in server.requests}
         server.clear()
-        for _ in range(KILLS):
+        for kill, wanted in enumerate(islice(cycle(KINDS), KILLS)):
             before = len(server.requests)
+            # The first kill of each kind is before the answer, the others before or after it.
+            held.hold_from(1, more=2 * (kill >= len(KINDS)), role=wanted)
             child = process.start(broken)
-            wanted = before + 1
-            while len(server.requests) < wanted:
-                time.sleep(0.0005)
+            held.wait()
             time.sleep(chance.random() * 0.01)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            held.release()
             server.wait_until_idle()
-            new = server.requests[before:]
             unanswered = len(server.requests) - lost - recorded(store_of(broken)).total()
             assert 0 <= unanswered <= 3, "more calls were lost than the questions that were asked at once"
             lost += unanswered
-            killed_in["turn" if is_turn(new[-1]) else new[-1].role or "question"] += 1
+            killed_in[kind(server.requests[before:][-1])] += 1
         process.start(broken)
         assert process.status() == 0
         assert len(server.requests) == TRACES * CALLS_PER_TRACE + lost
         assert {body(request) for request in server.requests} == all_bodies
     print(dict(killed_in), f"{lost} answers lost")
-    assert killed_in["turn"] and killed_in["question"]
+    assert set(killed_in) >= set(KINDS)
     assert skills(broken) == skills(unbroken)
     assert len(skills(broken)) == TRACES

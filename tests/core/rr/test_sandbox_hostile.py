@@ -12,6 +12,7 @@ import pytest
 
 from ace.json_fields import JsonValue
 from ace.rr import SandboxLimits, TraceSandbox
+from tests.core.rr.short_limits import ShortSandbox, ran
 from tests.requirement import missing
 
 SECRET = "the-secret-of-the-host"
@@ -186,11 +187,11 @@ def test_hostile_code_has_no_effect_outside_and_the_host_survives(
         return "yes"
 
     limits = SandboxLimits(seconds=0.5, memory=64 * 1024 * 1024, output_characters=1_000, host_calls=1_000)
-    with TraceSandbox({"question": "a"}, limits=limits, functions={"ask_llm": ask_llm}) as sandbox:
-        assert sandbox.execute(names).error == ""
+    with ShortSandbox({"question": "a"}, limits=limits, functions={"ask_llm": ask_llm}) as sandbox:
+        assert ran(sandbox, names).error == ""
         result = sandbox.execute(code)
         # Whatever it did to its own session, the next code runs, in the same or in a fresh one.
-        assert sandbox.execute("1 + 1").error == ""
+        assert ran(sandbox, "1 + 1").error == ""
     with TraceSandbox({"question": "b"}) as other:
         assert other.execute("print(traces['question'])").stdout == "b\n"
 
@@ -209,7 +210,7 @@ def test_hostile_code_has_no_effect_outside_and_the_host_survives(
     [TOO_MUCH[name] for name in ("a loop that swallows", "a list", "a text", "squares", "much output")],
 )
 def test_code_without_end_loses_its_session(code: str) -> None:
-    with TraceSandbox({}, limits=SandboxLimits(seconds=0.5, memory=32 * 1024 * 1024)) as sandbox:
+    with ShortSandbox({}, limits=SandboxLimits(seconds=0.5, memory=32 * 1024 * 1024)) as sandbox:
         result = sandbox.execute(code)
     assert result.session_lost and result.error
 

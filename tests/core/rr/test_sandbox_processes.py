@@ -22,6 +22,8 @@ def wait():
 
 with TraceSandbox({}, limits=SandboxLimits(seconds=3), functions={"wait": wait}) as sandbox:
     sandbox.execute("x = 1")
+    print("started", flush=True)
+    input()
     code = sys.argv[1]
     if "wait" not in code:
         threading.Timer(0.5, lambda: print("ready", flush=True)).start()
@@ -55,11 +57,15 @@ def wait_until_ended(pids: set[int]) -> None:
     ids=["in a loop", "while it works", "during a host call", "between executions"],
 )
 def test_no_worker_survives_a_killed_host(code: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOST, code], stdout=subprocess.PIPE, text=True) as host:
-        assert host.stdout is not None
-        assert host.stdout.readline() == "ready\n"
+    command = [sys.executable, "-c", HOST, code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdin is not None and host.stdout is not None
+        assert host.stdout.readline() == "started\n"
         workers = {pid for pid, parent in processes().items() if parent == host.pid}
         assert workers
+        print(file=host.stdin, flush=True)
+        assert host.stdout.readline() == "ready\n"
+        workers |= {pid for pid, parent in processes().items() if parent == host.pid}
         host.kill()
     wait_until_ended(workers)
 
@@ -68,7 +74,7 @@ def test_a_process_exits_normally_with_and_without_open_sessions() -> None:
     for ending in ("", "sandbox.__exit__(None, None, None)", "sandbox.execute('while True: pass')"):
         run_python(
             "from ace.rr import SandboxLimits, TraceSandbox\n"
-            "sandbox = TraceSandbox({}, limits=SandboxLimits(seconds=0.3)).__enter__()\n"
+            "sandbox = TraceSandbox({}, limits=SandboxLimits(seconds=2)).__enter__()\n"
             f"sandbox.execute('x = 1')\n{ending}"
         )
 
@@ -76,10 +82,10 @@ def test_a_process_exits_normally_with_and_without_open_sessions() -> None:
 def test_a_process_exits_while_another_thread_runs_code() -> None:
     run_python(
         "import threading, time\n"
-        "from ace.rr import SandboxLimits, TraceSandbox\n"
+        "from ace.rr import TraceSandbox\n"
         "begun = threading.Event()\n"
         "def run():\n"
-        "    with TraceSandbox({}, limits=SandboxLimits(seconds=2), functions={'tell': begun.set}) as sandbox:\n"
+        "    with TraceSandbox({}, functions={'tell': begun.set}) as sandbox:\n"
         "        sandbox.execute('tell()\\nwhile True: pass')\n"
         "threading.Thread(target=run, daemon=True).start()\n"
         "begun.wait()\n"
@@ -139,7 +145,7 @@ def test_an_interrupt_from_the_keyboard_reaches_the_caller() -> None:
         "with TraceSandbox({}, limits=SandboxLimits(seconds=2)) as sandbox:\n"
         "    try:\n"
         "        print('ready', flush=True)\n"
-        "        sandbox.execute('while True: pass')\n"
+        "        while True: sandbox.execute('while True: pass')\n"
         "    except KeyboardInterrupt:\n"
         "        print('interrupted', sandbox.execute('print(2)').stdout)\n"
     )

@@ -86,7 +86,7 @@ class CountingRoles:
         **kwargs: object,
     ) -> ReflectorOutput:
         if self.may_reflect is not None:
-            assert self.may_reflect.wait(30)
+            assert self.may_reflect.wait(60)
         return ReflectorOutput(
             reasoning=question,
             error_identification="",

@@ -72,6 +72,12 @@ def learned(runner: Any) -> list[str]:
     return [skill.content for skill in runner.skillbook.skills()]
 
 
+async def told() -> None:
+    """Give the loop time to tell a task that it is cancelled, and those that it waits for."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
 def test_asynchronous_roles_answer_on_the_loop_of_the_caller() -> None:
     roles = AsyncRoles()
     runner = ace(roles)
@@ -96,7 +102,7 @@ def test_hundreds_of_samples_wait_on_the_loop_and_not_in_threads() -> None:
         return roles.threads
 
     few, many = threads_of(3), threads_of(300)
-    assert many <= few + 3
+    assert many < few + 100  # a loop has up to 32 threads for everything, which begin as needed
 
 
 def test_every_runner_has_one() -> None:
@@ -204,8 +210,8 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
         task = asyncio.create_task(runner.arun([{"question": f"t {number}"} for number in range(50)], workers=1))
         await asyncio.to_thread(roles.reflecting.wait)
         task.cancel()
-        # The loop tells the task first: set at once, another thread could learn from all the rest before that.
-        asyncio.get_running_loop().call_later(0.05, roles.is_cancelled.set)
+        await told()  # otherwise, another thread could learn from all the rest before that
+        roles.is_cancelled.set()
         with pytest.raises(asyncio.CancelledError):
             await task
 
@@ -224,22 +230,26 @@ def test_a_cancelled_task_stops_the_run_of_a_subclass_in_its_thread() -> None:
 
     async def main() -> None:
         seen = asyncio.Event()
+        is_cancelled = threading.Event()
         loop = asyncio.get_running_loop()
 
         def many() -> Iterable[dict[str, str]]:
-            for number in range(3000):
+            for number in range(100):
                 if number == 20:
                     loop.call_soon_threadsafe(seen.set)
+                    is_cancelled.wait()
                 yield {"question": f"t {number}"}
 
         task = asyncio.create_task(runner.arun(many(), max_in_flight=2))
         await seen.wait()
         task.cancel()
+        await told()
+        is_cancelled.set()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(main())
-    assert "t 1" in learned(runner) and len(learned(runner)) < 3000
+    assert "t 1" in learned(runner) and len(learned(runner)) < 100
 
 
 def test_runs_overlap_on_one_loop() -> None:
@@ -356,7 +366,7 @@ def test_a_task_that_is_cancelled_while_a_book_is_loaded_leaves_no_run_open(tmp_
     asyncio.run(main())
     loading.join(60)
     loading = load()
-    loading.join(20)
+    loading.join(60)
     assert not loading.is_alive()
 
 
@@ -422,7 +432,7 @@ def test_a_forked_child_leaves_the_runs_to_its_parent() -> None:
         runner.run([{"question": "slow"}], wait=False)
         child = multiprocessing.get_context("fork").Process(target=work)
         child.start()
-        child.join(20)
+        child.join(60)
         print("ended:", child.exitcode)
         child.kill()
         may_reflect.set()

@@ -16,6 +16,7 @@ from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import client_for
 from tests.support.command_line import ACE, command_environment
+from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, Reply, ScriptedRequest, ScriptedServer
 
 COUNT = 20
@@ -47,11 +48,12 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         is_asked.set()
-        may_end.wait(60)
+        may_end.wait()
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
+        client = client_for(server, timeout=600.0)  # the second process begins and ends meanwhile
+        runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=path)
         runner.run(traces(), run_id="monday", wait=False)
         assert is_asked.wait(60)
         asked = len(server.requests)
@@ -62,7 +64,7 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
         assert "RunInUseError: another process is working on the run 'monday'" in second.stderr
         assert len(server.requests) <= asked + 3
         may_end.set()
-        runner.wait_for_background(60)
+        runner.wait_for_background()
         assert len(server.requests) == 2 * COUNT
         third = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
         assert third.returncode == 0, third.stderr
@@ -76,7 +78,7 @@ def test_a_run_of_the_same_process_is_waited_for(tmp_path: Path) -> None:
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.db")
         for _ in range(3):
             runner.run(traces(), run_id="daily", resume=has_run(runner.skillbook, "daily"), wait=False)
-        runner.wait_for_background(60)
+        runner.wait_for_background()
         assert len(server.requests) == 2 * COUNT
     assert runner.failures == []
 
@@ -99,18 +101,19 @@ def test_a_run_inside_of_itself_is_refused_and_does_not_hang(tmp_path: Path) -> 
 @pytest.mark.thorough
 def test_two_resuming_commands_pay_once_and_report_no_false_failure(tmp_path: Path) -> None:
     """T-15 of the audit: an interrupted run that two processes resume at the same time."""
-    slow = [False]
+    slow = False
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         if not request.role:
             return '{"consolidation_operations": []}' if "consolidation" in request.text else "ready"
-        return Answer(secrets_world.answer(request), delay=0.05 if slow[0] else 0.0)
+        return Answer(secrets_world.answer(request), delay=0.05 if slow else 0.0)
 
     for number, trace in enumerate(traces()):
         (tmp_path / "t").mkdir(exist_ok=True)
         text = f'{{"question": "{trace["question"]}", "ground_truth": "{trace["ground_truth"]}"}}'
         (tmp_path / "t" / f"{number:02}.json").write_text(text, encoding="utf-8")
-    with ScriptedServer(script) as server:
+    held = HeldScript(script)
+    with ScriptedServer(held) as server:
         command = [
             str(ACE),
             "learn",
@@ -129,13 +132,15 @@ def test_two_resuming_commands_pay_once_and_report_no_false_failure(tmp_path: Pa
                 command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             )
 
-        slow[0] = True
+        held.hold_from(12)
         first = start()
-        while len(server.answered) < 8:
+        while not held.wait(0.1):
             assert first.poll() is None
-            threading.Event().wait(0.01)
         first.kill()
         first.communicate()
+        held.release()
+        server.wait_until_idle()
+        slow = True
         both = [start(), start()]
         outputs = [process.communicate() for process in both]
         codes = sorted(process.returncode for process in both)

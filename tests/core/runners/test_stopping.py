@@ -59,8 +59,8 @@ def test_what_is_inside_a_step_finishes_and_what_is_queued_can_be_resumed(tmp_pa
 
     def script(request: ScriptedRequest) -> dict[str, Any]:
         if request.role == "reflector" and not may_answer.is_set():
-            reflecting.wait(30)
-            may_answer.wait(30)
+            reflecting.wait(60)
+            may_answer.wait(60)
         return secrets_world.answer(request)
 
     path = tmp_path / "s.db"
@@ -69,7 +69,7 @@ def test_what_is_inside_a_step_finishes_and_what_is_queued_can_be_resumed(tmp_pa
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         # All eight are in the background when the run is stopped: two inside the reflection, six queued.
         results = runner.run(traces(8), workers=2, wait=False, cancel_token=token, run_id="r")
-        reflecting.wait(30)
+        reflecting.wait(60)
         assert [result.error for result in results] == [None] * 8
         token.cancel()
         may_answer.set()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,13 +49,19 @@ def test_persist_changes_only_its_block(name: str, newline: bytes, tmp_path: Pat
     assert target.read_bytes() == second
 
 
-def test_a_book_that_is_slow_to_save_has_no_more_unsaved_samples_than_the_interval(tmp_path: Path) -> None:
+def test_a_book_that_is_slow_to_save_has_no_more_unsaved_samples_than_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("ace.steps.checkpoint.time", SimpleNamespace(monotonic=lambda: now))
+
     class Slow(Skillbook):
         saves = 0
 
         def save_to_file(self, *args: Any, **options: Any) -> None:
+            nonlocal now
             self.saves += 1
-            time.sleep(0.2)  # twice what counts as short; the next save is not due for ten times as long
+            now += 0.2  # twice what counts as short; the next save is not due for ten times as long
             super().save_to_file(*args, **options)
 
     slow = Slow()

@@ -116,17 +116,18 @@ def test_a_model_that_is_freed_as_soon_as_it_is_loaded_is_freed(model: str) -> N
     assert [process.wait() for process in running] == [0] * 6
 
 
-@pytest.mark.parametrize("call", ["client.complete(story)", "asyncio.run(client.acomplete(story))"])
+@pytest.mark.parametrize(
+    "call", ["client.complete(story, ignore_eos=True)", "asyncio.run(client.acomplete(story, ignore_eos=True))"]
+)
 def test_a_process_ends_while_a_thread_waits_for_an_answer(model: str, call: str) -> None:
     code = (
         "import asyncio, threading, time\n"
         "from ace.protocols import LLMCallError\n"
         "from ace.providers.local import LocalLLMClient, close_servers\n"
+        "from ace.providers.local.server import shared_server\n"
         f"client = LocalLLMClient({model!r}, context_tokens=2048, max_tokens=2000)\n"
         "story = 'Tell a long story.'\n"
-        "begun = threading.Semaphore(0)\n"
         "def ask():\n"
-        "    begun.release()\n"
         "    try:\n"
         f"        {call}\n"
         "    except LLMCallError as error:\n"
@@ -134,8 +135,7 @@ def test_a_process_ends_while_a_thread_waits_for_an_answer(model: str, call: str
         "client.load()\n"
         "asking = [threading.Thread(target=ask, daemon=True) for _ in range(3)]\n"
         "for thread in asking: thread.start()\n"
-        "for thread in asking: begun.acquire()\n"
-        "time.sleep(0.5)\n"
+        "while len(shared_server(client._server_settings())._connections) < 3: time.sleep(0.01)\n"
         "close_servers()\n"
         "for thread in asking: thread.join()\n"
         "threading.Thread(target=ask, daemon=True).start()\n"
