@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ace.providers import LiteLLMClient
 from ace.roles import Agent, Reflector, SkillManager
+from ace.roles.prompts import AGENT_PROMPT
 from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 from tests.support.corrected_chats import Lesson, chat, lesson_number
@@ -45,7 +46,7 @@ def learn(path: str, api_base: str) -> None:
     runner = TraceAnalyser.from_roles(
         reflector=Reflector(client),
         skill_manager=SkillManager(client),
-        proof_agent=Agent(client),
+        proof_agent=Agent(client, AGENT_PROMPT.replace("{current_date}", "2026-01-01")),  # a run may last past midnight
         skillbook=opened(path),
     )
     results = runner.run(traces(), max_in_flight=1, resume=True)
