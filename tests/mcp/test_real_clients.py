@@ -64,7 +64,7 @@ def inspect(world: World, target: list[str], method: str, *options: str, expecte
     names = ["HOME", "ACE_MODEL", "ACE_API_BASE", "OPENAI_API_KEY"]
     variables = [part for name in names for part in ("-e", f"{name}={world.environment()[name]}")]
     command = [program("mcp-inspector"), "--cli", *(variables if target[0] == str(ACE) else []), *target]
-    done = run([*command, "--method", method, *options], world)
+    done = run([*command, "--connect-timeout", "0", "--method", method, *options], world)
     assert done.returncode == expected, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
     return printed

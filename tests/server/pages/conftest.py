@@ -109,7 +109,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS), timeout=0)
         yield started
         started.close()
 
