@@ -197,7 +197,10 @@ def test_nothing_is_lost_when_postgres_is_restarted_while_it_is_used(
             process.start()
             users = Users(process, key)
             users.teach(*words[:4])
-            users.wait_for(lambda _: is_learning.is_set())
+            with closing(service.open_book("default")) as book:  # nothing else is in flight
+                assert book.store is not None
+                answers = book.store.recorded_answers
+                users.wait_for(lambda _: is_learning.is_set() and len(list(answers())) == 4)
             users.teach(*words[4:8])  # some are being sent when it stops
             own_postgres.stop(signal.SIGQUIT)
             is_down.set()
