@@ -133,7 +133,7 @@ class World:
 async def http_client(url: str, headers: Mapping[str, str]) -> AsyncIterator[Client]:
     """A client of a server that wants headers."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers)) as http,
+        httpx2.AsyncClient(headers=dict(headers), timeout=600) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
         yield client

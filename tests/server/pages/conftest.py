@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from ace import Skillbook
@@ -49,6 +50,13 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             learn_book(folder)
     return folder / "skills.db"
+
+
+@pytest.fixture(autouse=True)
+def patient_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let httpx wait longer than five seconds for a page: the machine is shared."""
+    for function in (httpx.get, httpx.post, httpx.Client.__init__):
+        monkeypatch.setitem(function.__kwdefaults__, "timeout", 120.0)
 
 
 @contextmanager
