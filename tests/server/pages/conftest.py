@@ -56,7 +56,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def patient_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let httpx wait longer than five seconds for a page: the machine is shared."""
     for function in (httpx.get, httpx.post, httpx.Client.__init__):
-        monkeypatch.setitem(function.__kwdefaults__, "timeout", 120.0)
+        monkeypatch.setitem(function.__kwdefaults__ or {}, "timeout", 120.0)
 
 
 @contextmanager
