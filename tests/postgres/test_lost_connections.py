@@ -134,7 +134,7 @@ def test_a_server_that_stays_away_is_an_error_of_the_store(
     server.stop()
     # The first call may have no time to try again, and reports the end of its connection.
     for call, reason in (
-        (store.load, ""),
+        (store.load, "cannot be read: "),
         (store.version, "Connection refused"),
         (lambda: store.append(commit(1)), "Connection refused"),
         (lambda: store.record_answer("k", "a", ""), "Connection refused"),
