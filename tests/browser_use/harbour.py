@@ -78,6 +78,10 @@ def task_of(request: ScriptedRequest) -> str:
 
 def _agent(request: ScriptedRequest) -> dict[str, Any]:
     page, task = page_of(request), task_of(request)
+    if (
+        "Empty DOM tree" in page and "http" in task
+    ):  # on a busy machine, the agent does not wait for the page long enough
+        return answer("It is loading.", {"wait": {"seconds": 1}})
     skill = _SKILL.search(request.text)
     if booked := re.search(r"Berth \d+ is for [^.]*\.", page):
         cited = f" by [{skill[1]}]" if skill else ""

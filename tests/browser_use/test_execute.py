@@ -94,7 +94,7 @@ def test_the_last_step_that_may_be_taken_is_told() -> None:
 def test_a_run_that_takes_too_long_keeps_what_happened(site: Site) -> None:
     def script(request: ScriptedRequest) -> Answer:
         if "/slow" in harbour.told_last(request):
-            return Answer("", delay=30)
+            return Answer("", delay=600)
         return acting({"navigate": {"url": f"{site.address}/slow", "new_tab": False}})
 
     for seconds in (15, 60, 240):  # on a busy machine, the time may be up before the first step was made

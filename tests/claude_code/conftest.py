@@ -19,6 +19,9 @@ from ace_claude_code.binary import BINARY_VARIABLE
 from tests.requirement import missing
 from tests.support.scripted_anthropic_server import Script, ScriptedAnthropicServer
 
+MARKER = f"marker-of-{os.getpid()}"
+"""A word in the command lines of processes that these tests start; tests may run elsewhere on the machine meanwhile."""
+
 HERE = Path(__file__).resolve().parents[2] / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
 
 
@@ -47,6 +50,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "0")
+    # By default, Claude Code cancels the hooks of a plugin 1.5 seconds after the end of a session.
+    monkeypatch.setenv("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "600000")
     return folder
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ace import ACEStepContext, SampleResult
 from tests.claude_code import check_world
-from tests.claude_code.conftest import ServerFor, nothing_left, processes_with
+from tests.claude_code.conftest import MARKER, ServerFor, nothing_left, processes_with
 from tests.claude_code.steps import bash
 from tests.claude_code.test_runner import runner_in, trace_of
 from tests.claude_code.test_stopped_runs import wait_for
@@ -60,7 +60,7 @@ def test_a_cancelled_task_ends_the_binaries_and_nothing_is_learned(
         if request.tool_results:
             return [Text("done")]
         number = int("task one" in request.text)
-        return [bash(f"touch '{started[number]}'; python3 -c 'import time; time.sleep(600)' marker-of-arun")]
+        return [bash(f"touch '{started[number]}'; python3 -c 'import time; time.sleep(600)' {MARKER}")]
 
     server = serving(script)
     runner = runner_in(project, claude, allowed_tools=["Bash"])
@@ -69,12 +69,12 @@ def test_a_cancelled_task_ends_the_binaries_and_nothing_is_learned(
         task = asyncio.create_task(runner.arun(["Do task zero.", "Do task one.", "Do task two."], workers=2))
         for path in started:
             await asyncio.to_thread(wait_for, path)
-        assert processes_with("marker-of-arun")
+        assert processes_with(MARKER)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with nothing_left("marker-of-arun"):
+    with nothing_left(MARKER):
         asyncio.run(main())
     assert all(check_world.is_agent(request) for request in server.requests if request.tools)
     assert len(runner.skillbook) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -157,12 +158,18 @@ def test_sub_agents_run_in_the_foreground_so_that_there_is_one_result(
 
 
 def test_of_two_results_in_one_stream_the_last_one_counts(claude: str, project: Path, serving: ServerFor) -> None:
+    is_asked_again = threading.Event()
+
     def script(request: Request) -> Reply:
         if "SUBTASK" in request.prompt and "PARENT" not in request.prompt:
-            return [Text("sub done")] if request.tool_results else [bash("sleep 0.5; ls")]
+            if not request.tool_results:
+                return [bash("ls")]
+            is_asked_again.wait()
+            return [Text("sub done")]
         if not request.tool_results:
             task = {"description": "List", "prompt": "SUBTASK: list", "subagent_type": "general-purpose"}
             return [ToolUse("Agent", {**task, "run_in_background": True})]
+        is_asked_again.set()
         return [Text("It is done." if "sub done" in request.text else "It is under way.")]
 
     serving(script)

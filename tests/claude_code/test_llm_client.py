@@ -164,7 +164,7 @@ def test_an_error_of_the_server_has_its_status(claude: str, home: Path, serving:
 
 
 def test_a_call_that_takes_too_long_is_stopped(claude: str, home: Path, serving: ServerFor) -> None:
-    serving(lambda request: Refusal(529, "late", delay=3))
+    serving(lambda request: Refusal(529, "late", delay=60))
     with pytest.raises(LLMCallError, match=r"it was stopped after 0\.5 seconds"):
         ClaudeCodeLLMClient(claude=claude, timeout=0.5).complete("Hello")
 

@@ -15,16 +15,16 @@ from ace.pipeline import Pipeline
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeNotFoundError, find_claude
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
-from tests.claude_code.conftest import nothing_left
+from tests.claude_code.conftest import MARKER, nothing_left
 from tests.support.subprocesses import run_python
 
 pytestmark = pytest.mark.thorough
 
-STUBBORN = """
+STUBBORN = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for session in (False, True):
-    sleeping = [sys.executable, "-c", "import time; time.sleep(600)", "marker-of-stubborn"]
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)", "{MARKER}"]
     subprocess.Popen(sleeping, start_new_session=session)
 print("started", flush=True)
 time.sleep(600)
@@ -58,30 +58,30 @@ def run(claude: Path, folder: Path) -> ClaudeCodeResult:
 
 
 def test_a_program_that_does_not_listen_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
-    with nothing_left("marker-of-stubborn"):
+    with nothing_left(MARKER):
         finished = out_of_time(STUBBORN, tmp_path, grace=0.3)
     assert (finished.timed_out, finished.returncode, finished.stdout) == (True, -9, b"started\n")
 
 
 def test_what_a_program_leaves_behind_when_it_ends_is_killed(tmp_path: Path) -> None:
     obedient = STUBBORN.replace("signal.SIG_IGN", "lambda *_: sys.exit(143)")
-    with nothing_left("marker-of-stubborn"):
-        finished = out_of_time(obedient, tmp_path)
+    with nothing_left(MARKER):
+        finished = out_of_time(obedient, tmp_path, grace=600.0)
     assert (finished.timed_out, finished.returncode) == (True, 143)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows the environment of a process")
 def test_what_a_command_has_detached_from_everything_is_killed_too(tmp_path: Path) -> None:
     # The one between has ended, so nothing but its environment tells where the orphan comes from.
-    detaching = """
+    detaching = f"""
 import subprocess, sys, time
-orphan = [sys.executable, "-c", "import time; time.sleep(600)", "marker-of-orphan"]
-between = f"import subprocess; subprocess.Popen({orphan!r}, start_new_session=True)"
+orphan = [sys.executable, "-c", "import time; time.sleep(600)", "{MARKER}"]
+between = f"import subprocess; subprocess.Popen({{orphan!r}}, start_new_session=True)"
 subprocess.run([sys.executable, "-c", between])
 print("started", flush=True)
 time.sleep(600)
 """
-    with nothing_left("marker-of-orphan"):
+    with nothing_left(MARKER):
         finished = out_of_time(detaching, tmp_path)
     assert (finished.timed_out, finished.stdout) == (True, b"started\n")
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.thorough
 
 
 def runner_in(project: Path, claude: str, **options: Any) -> ClaudeCode:
-    given: dict[str, Any] = {"allowed_tools": ["Bash(python3:*)"], "timeout": 60, **options}
+    given: dict[str, Any] = {"allowed_tools": ["Bash(python3:*)"], "timeout": 600, **options}
     return ClaudeCode.from_model(
         working_dir=project, claude=claude, ace_llm=ClaudeCodeLLMClient(claude=claude), **given
     )

@@ -34,7 +34,8 @@ def wait_for_the_learner(ace: Ace, turns: int) -> dict[str, Any]:
     for _ in range(3000):
         status = ace("status", "--json")
         if not status["waiting"] and sum(each["turns"] for each in status["sessions"]) >= turns:
-            return status
+            with JobQueue(Path(os.environ["HOME"]) / ".claude" / "ace").lock(wait=True):  # until it has written its log
+                return status
         time.sleep(0.1)
     log = Path(os.environ["HOME"]) / ".claude" / "ace" / "learner.log"
     raise AssertionError(f"the learner did not come to an end: {log.read_text(encoding='utf-8')}")

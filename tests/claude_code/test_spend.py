@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def lessons(request: ScriptedRequest) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr("ace.runners.spend._now", lambda: datetime(2026, 1, 1, tzinfo=UTC))  # on one day
 
 
 def test_the_status_shows_what_was_learned_where_it_is_and_what_it_cost(home: Path, ace: Ace) -> None:

@@ -15,7 +15,8 @@ import pytest
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
 from ace_claude_code import ClaudeCodeExecuteStep
-from tests.claude_code.conftest import ServerFor, nothing_left, processes_with
+from ace_claude_code.process import ClaudeProcess
+from tests.claude_code.conftest import MARKER, ServerFor, nothing_left, processes_with
 from tests.claude_code.steps import bash, book, run
 from tests.support.scripted_anthropic_server import Text
 
@@ -24,17 +25,17 @@ pytestmark = pytest.mark.thorough
 
 def test_a_binary_that_somebody_terminates_is_a_failed_run(claude: str, project: Path, serving: ServerFor) -> None:
     started = project / "started"
-    serving(hangs("marker-of-sigterm", started))
-    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], model="claude-sigterm-test")
+    serving(hangs(started))
+    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], model=f"claude-{MARKER}")
 
     def terminate_when_started() -> None:
         wait_for(started)
-        [line] = [line for line in processes_with("claude-sigterm-test") if "stream-json" in line]
+        [line] = [line for line in processes_with(f"claude-{MARKER}") if "stream-json" in line]
         os.kill(int(line.split()[0]), signal.SIGTERM)
 
     killer = threading.Thread(target=terminate_when_started)
     killer.start()
-    with nothing_left("marker-of-sigterm"):
+    with nothing_left(MARKER):
         result = run(step, "Wait.")
     killer.join()
     assert (result.success, result.timed_out, result.returncode) == (False, False, 143)
@@ -42,18 +43,21 @@ def test_a_binary_that_somebody_terminates_is_a_failed_run(claude: str, project:
     assert "call Bash" in result.execution_trace
 
 
-def hangs(marker: str, started: Path) -> Any:
+def hangs(started: Path) -> Any:
     """A script whose tool starts a command that would run for ten minutes."""
-    command = f"touch '{started}'; python3 -c 'import time; time.sleep(600)' {marker}"
+    command = f"touch '{started}'; python3 -c 'import time; time.sleep(600)' {MARKER}"
     return lambda request: [Text("done")] if request.tool_results else [bash(command)]
 
 
-def test_a_timeout_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
+def test_a_timeout_ends_the_commands_of_the_tools_too(
+    claude: str, project: Path, serving: ServerFor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ClaudeProcess.__init__.__kwdefaults__ or {}, "grace", 600.0)  # on a busy machine
     started = project / "started"
-    serving(hangs("marker-of-timeout", started))
+    serving(hangs(started))
     for seconds in (4, 30, 240):  # on a busy machine, the time may be up before the command was started
         step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], timeout=seconds)
-        with nothing_left("marker-of-timeout"):
+        with nothing_left(MARKER):
             result = run(step, "Wait.")
         if started.exists():
             break
@@ -70,7 +74,7 @@ def wait_for(path: Path) -> None:
 
 def test_a_cancelled_run_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
     started = project / "started"
-    serving(hangs("marker-of-token", started))
+    serving(hangs(started))
     token = CancellationToken()
 
     def cancel_when_started() -> None:
@@ -81,7 +85,7 @@ def test_a_cancelled_run_ends_the_commands_of_the_tools_too(claude: str, project
     canceller.start()
     pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
     context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
-    with nothing_left("marker-of-token"):
+    with nothing_left(MARKER):
         [result] = pipeline.run([context], cancel_token=token)
     canceller.join()
     assert isinstance(result.error, PipelineCancelled)
@@ -90,7 +94,7 @@ def test_a_cancelled_run_ends_the_commands_of_the_tools_too(claude: str, project
 
 def test_a_cancelled_task_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
     started = project / "started"
-    serving(hangs("marker-of-task", started))
+    serving(hangs(started))
     pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
     context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
 
@@ -101,5 +105,5 @@ def test_a_cancelled_task_ends_the_commands_of_the_tools_too(claude: str, projec
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with nothing_left("marker-of-task"):
+    with nothing_left(MARKER):
         asyncio.run(main())

@@ -73,9 +73,7 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, project: Path)
     assert len(server.by_role("reflector")) == len(WORDS)
 
 
-def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(
-    here: Run, server: ScriptedServer, project: Path
-) -> None:
+def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(here: Run, project: Path) -> None:
     seed = random.randrange(1_000_000)
     print("seed", seed)  # to find the kill points of a failed run again
     chosen = random.Random(seed)
@@ -83,28 +81,38 @@ def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(
     for number, word in enumerate(WORDS):
         silent = [user(f"Do the job {word}.", f"u-{word}"), assistant("Done.", f"a-{word}", f"u-{word}")]
         store(project, word, *(turn(word) if number % 2 else silent))
-    kills = 0
-    for _ in range(6):
-        process = start_learning(server, project)
-        point = len(server.requests) + chosen.randint(2, 4)
-        while process.poll() is None and len(server.requests) < point:
-            time.sleep(0.0005)
-        if kills:  # the first one is killed at once, or none might be if the others are fast
+    answer, last, is_killed = learning_script(), 0, threading.Event()
+
+    def held(request: ScriptedRequest) -> Any:
+        if request.number > last:  # so the learner has not learned everything before it is killed
+            is_killed.wait()
+        return answer(request)
+
+    answered_at_most = [1, 1, 1, 2, 2, 2]
+    chosen.shuffle(answered_at_most)
+    with ScriptedServer(held) as server:
+        for calls in answered_at_most:
+            is_killed.clear()
+            before = len(server.requests)
+            last = before + calls
+            process = start_learning(server, project)
+            while len(server.requests) == before:
+                time.sleep(0.0005)
             time.sleep(chosen.choice([0, 0.02, 0.1]))
-        if process.poll() is None:
-            kills += 1
             process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert kills > 0
-    assert learn(here, server, project).code == 0
-    questions, skills = learned(project)
-    assert sorted(set(questions)) == everything()[0]
-    assert skills == learned_skills(WORDS[1::2])
-    # Only what was under way at a kill is asked again: one session is learned from at a time.
-    assert len(server.requests) <= 2 * len(WORDS) + kills
-    server.clear()
-    assert learn(here, server, project).data["turns_known"] == len(WORDS)
-    assert server.requests == []
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+            is_killed.set()
+            server.wait_until_idle()
+        assert learn(here, server, project).code == 0
+        questions, skills = learned(project)
+        assert sorted(set(questions)) == everything()[0]
+        assert skills == learned_skills(WORDS[1::2])
+        # Only what was under way at a kill is asked again: one session is learned from at a time.
+        assert len(server.requests) <= 2 * len(WORDS) + len(answered_at_most)
+        server.clear()
+        assert learn(here, server, project).data["turns_known"] == len(WORDS)
+        assert server.requests == []
 
 
 def test_a_session_that_has_grown_is_new_in_its_new_turns(here: Run, server: ScriptedServer, project: Path) -> None:

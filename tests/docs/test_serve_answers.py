@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -73,15 +72,8 @@ class Terminal:
 
 
 def lines_of(page: str) -> list[str]:
-    port = free_port()
     lines = [line for block in BLOCK.finditer(page) for line in block["body"].splitlines()]
-    return [line.removeprefix("$ ").replace("8765", str(port)) for line in lines if line.startswith("$ ")]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
 
 @pytest.fixture
@@ -106,10 +98,9 @@ def test_the_commands_of_the_page_work(tmp_path: Path, environ: Mapping[str, str
     assert lines[:start] == ["mkdir shop", "cd shop"]
     folder = tmp_path / "shop"
     folder.mkdir()
-    port = next(found[1] for line in lines if (found := re.search(r"127\.0\.0\.1:(\d+)", line)))
     with (tmp_path / "stderr.txt").open("wb") as errors:
         server = subprocess.Popen(
-            ["bash", "-c", f"{lines[start].replace('ace server', 'exec ace server')} --port {port}"],
+            ["bash", "-c", f"{lines[start].replace('ace server', 'exec ace server')} --port 0"],
             cwd=folder,
             env=dict(environ),
             stdin=subprocess.DEVNULL,
@@ -120,9 +111,11 @@ def test_the_commands_of_the_page_work(tmp_path: Path, environ: Mapping[str, str
         while "works once" not in (said := (tmp_path / "stderr.txt").read_text(encoding="utf-8")):
             assert server.poll() is None, said
             time.sleep(0.05)
+        [port] = set(re.findall(r"http://127\.0\.0\.1:(\d+)", said))
+        assert any("http://127.0.0.1:8765" in line for line in lines)
         printed: dict[str, list[str]] = {}
         for line in lines[start + 1 : -1]:
-            code, text = terminal.run(line)
+            code, text = terminal.run(line.replace("8765", port))
             assert code == 0, (line, text)
             printed.setdefault(line, []).append(text)
         server.send_signal(signal.SIGTERM)

@@ -25,8 +25,10 @@ from ace_mcp.sessions import SessionModel
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import ScriptedServer
 
-__all__ = ["TRANSPORTS", "RunningServer", "World", "content_of", "error_of", "http_client"]
+__all__ = ["PATIENT", "TRANSPORTS", "RunningServer", "World", "content_of", "error_of", "http_client"]
 
+PATIENT = {"MCP_TIMEOUT": "600000", "MCP_CONNECT_TIMEOUT_MS": "600000", "MCP_CONNECTION_NONBLOCKING": "false"}
+"""Variables with which Claude Code waits for a server: by default, it begins without one that takes five seconds."""
 TRANSPORTS = ["memory", "stdio", "stdio-legacy", "http", "http-legacy"]
 
 
@@ -133,7 +135,7 @@ class World:
 async def http_client(url: str, headers: Mapping[str, str]) -> AsyncIterator[Client]:
     """A client of a server that wants headers."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers)) as http,
+        httpx2.AsyncClient(headers=dict(headers), timeout=600) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
         yield client

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.mcp.clients import PATIENT
 from tests.requirement import missing
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_anthropic_server import Reply, Request, ScriptedAnthropicServer, Text, ToolUse
@@ -116,6 +117,7 @@ def test_claude_code_answers_with_what_it_taught(home: Path) -> None:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_MAX_RETRIES": "0",
             "TMPDIR": str(home),
+            **PATIENT,
             **claude_model.environment,
         }
         environment = {

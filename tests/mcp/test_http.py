@@ -14,7 +14,7 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
 def test_a_page_of_another_site_cannot_use_the_server(world: World) -> None:
-    with world.serving() as running, httpx2.Client() as http:
+    with world.serving() as running, httpx2.Client(timeout=60) as http:
         for headers, status in (
             ({}, 200),
             ({"origin": "http://127.0.0.1:5000"}, 200),
@@ -41,7 +41,7 @@ def test_with_a_token_every_request_must_carry_it(world: World) -> None:
             asked = {"session_id": "s", "question": "What about tides?"}
             assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "unknown"
 
-    with world.serving(http_token="open-sesame") as running, httpx2.Client() as http:
+    with world.serving(http_token="open-sesame") as running, httpx2.Client(timeout=60) as http:
         for wrong in (None, "Bearer", "Bearer open-sesam", "Basic open-sesame", "open-sesame", "Bearer \xff"):
             given = {**ACCEPT, **({} if wrong is None else {"authorization": wrong})}
             headers = {name.encode(): value.encode("latin-1") for name, value in given.items()}

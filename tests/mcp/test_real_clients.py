@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.clients import World
+from tests.mcp.clients import PATIENT, World
 from tests.requirement import missing
 from tests.support.command_line import ACE
 from tests.support.scripted_anthropic_server import Reply as ClaudeReply
@@ -64,7 +64,7 @@ def inspect(world: World, target: list[str], method: str, *options: str, expecte
     names = ["HOME", "ACE_MODEL", "ACE_API_BASE", "OPENAI_API_KEY"]
     variables = [part for name in names for part in ("-e", f"{name}={world.environment()[name]}")]
     command = [program("mcp-inspector"), "--cli", *(variables if target[0] == str(ACE) else []), *target]
-    done = run([*command, "--method", method, *options], world)
+    done = run([*command, "--connect-timeout", "0", "--method", method, *options], world)
     assert done.returncode == expected, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
     return printed
@@ -150,7 +150,7 @@ def test_claude_code_teaches_and_then_uses_what_it_taught(world: World) -> None:
         done = subprocess.run(
             [claude, "-p", "Ask about tides.", *options],
             cwd=world.folder,
-            env={**environment, "ENABLE_TOOL_SEARCH": "false"},
+            env={**environment, **PATIENT, "ENABLE_TOOL_SEARCH": "false"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

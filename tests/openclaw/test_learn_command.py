@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,25 @@ def learn(server: ScriptedServer, home: Path, *more: str) -> Done:
 
 
 def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) -> None:
+    answer, is_waiting = server.script, threading.Event()
+
+    def held(request: ScriptedRequest) -> Any:
+        is_waiting.wait()  # for the other process
+        return answer(request)
+
+    def listen(process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        if any(b"waiting for another 'ace openclaw learn' to finish" in line for line in process.stderr):
+            is_waiting.set()
+
+    server.script = held
     both = [start_learning(server, home) for _ in range(2)]
-    outputs = [process.communicate() for process in both]
-    reports = [json.loads(out) for out, _ in outputs]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(listen, both))
+    reports = [json.loads(process.communicate()[0]) for process in both]
     assert sorted(report["turns_learned"] for report in reports) == [0, TURNS]
     assert sorted(report["turns_known"] for report in reports) == [0, TURNS]
     assert len(server.by_role("reflector")) == TURNS
-    assert sum(b"waiting for another 'ace openclaw learn' to finish" in err for _, err in outputs) == 1
 
 
 def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: ScriptedServer, home: Path) -> None:

@@ -165,7 +165,9 @@ def test_a_rate_is_not_exceeded(api: Api) -> None:
     assert 3000 < int(responses[-1].headers["retry-after"]) <= 3601
 
 
-def test_a_budget_counts_what_was_spent_today(api: Api) -> None:
+def test_a_budget_counts_what_was_spent_today(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = now() // 86_400 * 86_400 + 43_200  # so the day does not end meanwhile
+    monkeypatch.setattr("ace_server.limits.now", lambda: noon)
     key = api.add_key("infer", budget=1.0)
     assert api.post("/answers", {"question": "What about rain?"}, key=key).status_code == 200
     with api.service.database.writing() as connection:
@@ -174,7 +176,7 @@ def test_a_budget_counts_what_was_spent_today(api: Api) -> None:
             "book": "default", "key": identifier, "question": b"", "answer": b"", "skill_ids": "", "model_calls": 1,
             "prompt_tokens": 1, "completion_tokens": 1, "seconds": 1.0,
         }  # fmt: skip
-        for at, cost in ((now(), 0.75), (now() - 2 * 86_400, 5.0)):
+        for at, cost in ((noon, 0.75), (noon - 2 * 86_400, 5.0)):
             connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=at, cost=cost, **row))
     app: Any = api.client.app
     limits = app.state.server.limits
@@ -182,7 +184,7 @@ def test_a_budget_counts_what_was_spent_today(api: Api) -> None:
     limits.forget()
     limits.check_budget(found)
     with api.service.database.writing() as connection:
-        connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=now(), cost=0.5, **row))
+        connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=noon, cost=0.5, **row))
     limits.forget()
     response = api.post("/answers", {"question": "What about rain?"}, key=key)
     assert response.status_code == 429

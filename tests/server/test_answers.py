@@ -164,7 +164,7 @@ def replying(reply: Reply) -> Script:
         (HttpError(500), 502, "model_error"),
         (HttpError(429), 503, "unavailable"),
         (Answer("no JSON at all"), 502, "model_error"),
-        (NoResponse(3.0), 504, "timeout"),
+        (NoResponse(600.0), 504, "timeout"),
     ],
 )
 def test_a_model_that_fails_is_reported_and_leaves_the_service_working(
@@ -197,7 +197,7 @@ def test_requests_beyond_the_limit_wait_and_are_then_rejected(tmp_path: Path) ->
             target=lambda: answers.append(api.post("/answers", {"question": "What about rain?"}).status_code)
         )
         thread.start()
-        assert entered.wait(30)
+        assert entered.wait(60)
         response = api.post("/answers", {"question": "What about snow?"})
         assert (response.status_code, response.json()["error"]["code"]) == (503, "busy")
         assert response.headers["retry-after"] == "1"

@@ -92,7 +92,7 @@ def test_feedback_that_cannot_be_used_is_rejected(api: Api, tmp_path: Path) -> N
 
 
 def test_a_request_of_another_process_is_waited_for(database: Database, tmp_path: Path) -> None:
-    with running_api(database, tmp_path) as first, running_api(database, tmp_path, feedback_wait=30.0) as second:
+    with running_api(database, tmp_path) as first, running_api(database, tmp_path, feedback_wait=600.0) as second:
         request = first.ask("What about rain?")["request_id"]
         assert second.post("/feedback", {"request_id": request, "thumb": "up"}).status_code == 202
 

@@ -229,6 +229,7 @@ def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
     model.is_asked.wait()
     stopping = threading.Thread(target=worker.stop)
     stopping.start()
+    wait_until(lambda: any(token.is_cancelled for token in worker._tokens))
     model.go.set()
     stopping.join()
     [batch] = rows_of(service, tables.batch)

@@ -120,15 +120,16 @@ def test_what_dbos_keeps_of_batches_is_deleted_after_its_period(tmp_path: Path, 
     database = Database(tmp_path / "server.db")
     database.migrate()
 
-    def workflows() -> int:
+    def workflows(condition: str = "") -> int:
         with database.reading() as connection:
-            return connection.scalar(sa.text("SELECT count(*) FROM workflow_status")) or 0
+            return connection.scalar(sa.text(f"SELECT count(*) FROM workflow_status {condition}")) or 0
 
     service = service_on(database, tmp_path, server.api_base)
     add_book(service)
     add_feedback(service, add_request(service, "tides"), correction="LESSON tides")
     with working(service):
         wait_for_batches(service)
+        wait_until(lambda: workflows("WHERE status = 'SUCCESS'") == 1)  # which is noted after the end of the batch
     assert workflows() == 1
     with working(service_on(database, tmp_path, server.api_base, keep_workflows=0)):
         wait_until(lambda: workflows() == 0)

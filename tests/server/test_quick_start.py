@@ -52,10 +52,10 @@ def teach_rain(server: ServerProcess) -> None:
 def check_link(server: ServerProcess) -> None:
     """The printed link opens the page once."""
     link = server.said.partition("ace: open ")[2].split()[0]
-    with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
+    with httpx2.Client(timeout=60, trust_env=False, follow_redirects=True) as browser:
         assert browser.get(link).status_code == 200
         assert "default" in browser.get(server.address).text
-    with httpx2.Client(trust_env=False) as another:
+    with httpx2.Client(timeout=60, trust_env=False) as another:
         assert another.get(link).status_code in (401, 403)
         assert "default" not in another.get(server.address).text
 

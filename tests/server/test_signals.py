@@ -23,11 +23,11 @@ def calls_until_stopped(moments):
                 signal.raise_signal(signal.SIGTERM)
 
     def start():
+        last.start()
         sys.setprofile(profile)
         return Worker()
 
     last = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
-    last.start()
     running.work_until_stopped(start)
     sys.setprofile(None)
     last.join()

@@ -30,7 +30,8 @@ class PostgresServer:
     def __init__(self) -> None:
         self._programs = _programs()
         self.folder = Path(tempfile.mkdtemp(prefix="ace-postgres-"))
-        self.port = _free_port()
+        self._reserved = _reserved_port()
+        self.port: int = self._reserved.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,6 +50,7 @@ class PostgresServer:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+        self._reserved.close()
         shutil.rmtree(self.folder)
 
     def start(self) -> None:
@@ -113,8 +115,12 @@ def _as_unprivileged() -> list[str]:
     return ["setpriv", *identity, "--pdeathsig=INT"]
 
 
-def _free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port: int = chosen.getsockname()[1]
-        return port
+def _reserved_port() -> socket.socket:
+    """Return a socket on a port that the system gives to no one else, also while the server is stopped.
+
+    The server can use it nevertheless, because both set SO_REUSEADDR and this socket does not listen.
+    """
+    chosen = socket.socket()
+    chosen.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    chosen.bind(("127.0.0.1", 0))
+    return chosen

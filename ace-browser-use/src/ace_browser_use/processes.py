@@ -66,6 +66,7 @@ def end_processes(folder: str, *, by_themselves: float = _BY_THEMSELVES) -> bool
         _tell(process, "terminate")
     for process in _left_after(processes, _ON_REQUEST, _is_alive):
         _tell(process, "kill")
+    _left_after(processes, _ON_REQUEST, _is_alive)  # on a busy machine, a killed process takes a moment to end
     # asyncio, which started the browser, must reap it before its loop is closed.
     _left_after(processes, _TO_BE_REAPED, _is_unseen_child)
     return bool(processes)
@@ -87,11 +88,12 @@ def remove_folder(folder: Path) -> None:
             shutil.rmtree(link.readlink().parent, ignore_errors=True)
     end = time.monotonic() + _STILL_WRITING
     while True:
+        is_last = time.monotonic() > end  # before it is removed, or a slow machine would have no other attempt
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(_LOOKING)  # a helper that has not ended yet may create it again
         if not folder.exists():
             return
-        if time.monotonic() > end:
+        if is_last:
             _logger.warning("The folder of a browser cannot be removed: %s", folder)
             return
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from ace import Skillbook
@@ -49,6 +50,13 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             learn_book(folder)
     return folder / "skills.db"
+
+
+@pytest.fixture(autouse=True)
+def patient_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let httpx wait longer than five seconds for a page: the machine is shared."""
+    for function in (httpx.get, httpx.post, httpx.Client.__init__):
+        monkeypatch.setitem(function.__kwdefaults__ or {}, "timeout", 120.0)
 
 
 @contextmanager
@@ -109,7 +117,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS), timeout=0)
         yield started
         started.close()
 

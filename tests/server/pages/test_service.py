@@ -492,6 +492,8 @@ def test_what_answers_have_cost_is_not_invented(world: World) -> None:
 
     assert shown() == "0 $0.00"
     world.ask_for_review("Who pays?", "Anna")
+    with world.service.database.writing() as connection:  # so it is of today even if the day ends meanwhile
+        connection.execute(sa.update(tables.request).values(at=tables.request.c.at + 86_400))
     assert shown() == "1 $0.01"
     with world.service.database.writing() as connection:
         connection.execute(sa.update(tables.request).values(cost=None))  # the price of the model is not known
