@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -114,7 +116,9 @@ def _as_unprivileged() -> list[str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port: int = chosen.getsockname()[1]
-        return port
+    """Return a port that the system gives to no other socket meanwhile, as it would one of its own choice."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as chosen, suppress(OSError):
+            chosen.bind(("127.0.0.1", port))
+            return port

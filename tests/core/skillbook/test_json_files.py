@@ -297,7 +297,7 @@ def test_four_processes_that_merge_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     processes = [start_python(MERGING, str(path), f"writer{number}") for number in range(4)]
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     book = Skillbook.load_from_file(path)
     assert sorted(skill.content for skill in book) == sorted(f"writer{w} {n}" for w in range(4) for n in range(25))

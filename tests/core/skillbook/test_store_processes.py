@@ -45,7 +45,7 @@ def test_eight_processes_of_200_updates_lose_nothing(tmp_path: Path) -> None:
         book.add_skill("shared", "Shared.")
     processes = [start_python(LEARNING, str(path), f"learner{number}") for number in range(8)]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         made = [skill.content for skill in book if skill.section == "made"]
@@ -71,7 +71,7 @@ def test_processes_that_add_in_different_sections_share_one_counter(tmp_path: Pa
     sections = ("maths", "style", "tools", "words")
     processes = [start_python(ADDING, str(path), section) for section in sections]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         numbers = sorted(int(skill.id.rpartition("-")[2]) for skill in book)
@@ -94,7 +94,7 @@ def test_processes_that_begin_a_store_at_once_share_it(tmp_path: Path) -> None:
     start = str(time.time() + 2)
     processes = [start_python(OPENING, str(tmp_path), start) for _ in range(4)]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     for number in range(30):
         with Skillbook.open(tmp_path / f"{number}.db") as book:
@@ -200,7 +200,7 @@ def test_processes_that_put_cases_into_one_skill_lose_none(tmp_path: Path) -> No
     names = ("first", "second", "third")
     processes = [start_python(PUTTING, str(path), name) for name in names]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         [skill] = book.skills()
