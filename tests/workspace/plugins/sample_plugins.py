@@ -213,7 +213,7 @@ NOISY = SamplePlugin(
                 make_noise("recogniser")
                 if pause := float(os.environ.get("PAUSE", 0)):
                     if calls == 1:
-                        logging.getLogger().addHandler(Telling())
+                        logging.getLogger("ace").addHandler(Telling())
                     # The twelfth call waits until the warning has been logged, however long that takes.
                     told.wait(pause if calls < 12 else None)
                 return 0.0
