@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
-import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -32,7 +30,8 @@ class PostgresServer:
     def __init__(self) -> None:
         self._programs = _programs()
         self.folder = Path(tempfile.mkdtemp(prefix="ace-postgres-"))
-        self.port = _free_port()
+        self._reserved = _reserved_port()
+        self.port: int = self._reserved.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -51,6 +50,7 @@ class PostgresServer:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+        self._reserved.close()
         shutil.rmtree(self.folder)
 
     def start(self) -> None:
@@ -115,10 +115,12 @@ def _as_unprivileged() -> list[str]:
     return ["setpriv", *identity, "--pdeathsig=INT"]
 
 
-def _free_port() -> int:
-    """Return a port that the system gives to no other socket meanwhile, as it would one of its own choice."""
-    while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as chosen, suppress(OSError):
-            chosen.bind(("127.0.0.1", port))
-            return port
+def _reserved_port() -> socket.socket:
+    """Return a socket on a port that the system gives to no one else, also while the server is stopped.
+
+    The server can use it nevertheless, because both set SO_REUSEADDR and this socket does not listen.
+    """
+    chosen = socket.socket()
+    chosen.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    chosen.bind(("127.0.0.1", 0))
+    return chosen
