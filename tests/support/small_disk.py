@@ -54,7 +54,7 @@ def on_small_disk(folder: Path, script: str, *, megabytes: int = 2, for_several_
     unshare = ["unshare", "-m" if for_several_users else "-Urm"]
     command = [*unshare, "sh", "-c", mount, str(folder), sys.executable, "-c", PREPARE + script, str(folder)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     if done.returncode == 77 or done.stderr.startswith("unshare: "):
         missing("namespaces", f"no file system can be mounted here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr

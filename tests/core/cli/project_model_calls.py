@@ -89,7 +89,7 @@ def call(folder: Path, model: str) -> str:
     if chosen.model is None:
         return "none named"
     try:
-        client_from_model(chosen.model, api_key=chosen.api_key, timeout=5, max_retries=0).complete("Say ready.")
+        client_from_model(chosen.model, api_key=chosen.api_key, timeout=60, max_retries=0).complete("Say ready.")
     except LLMError:
         return "called"
     raise AssertionError(f"{model!r} was answered")

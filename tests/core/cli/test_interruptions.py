@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,6 @@ from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 pytestmark = pytest.mark.thorough
 
 TRACES = 40
-
-
-@pytest.fixture
-def slow_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(learning_script(delay=0.1)) as started:
-        yield started
 
 
 @pytest.fixture
@@ -57,16 +51,23 @@ def wait_until_asked(server: ScriptedServer, role: str, times: int, process: sub
         time.sleep(0.01)
 
 
+def announced(process: subprocess.Popen[str], number: signal.Signals) -> str:
+    """Send a signal, and return standard error up to the line that announces it."""
+    assert process.stderr is not None
+    process.send_signal(number)
+    err = ""
+    for line in process.stderr:
+        err += line
+        if "stop" in line or "interrupted" in line:
+            break
+    return err
+
+
 def ended_by_two(process: subprocess.Popen[str], number: signal.Signals) -> str:
     """Send a signal twice, the second time when the first one was announced, and return standard error at the end."""
     assert process.stderr is not None
     with process:
-        process.send_signal(number)
-        err = ""
-        for line in process.stderr:
-            err += line
-            if "stop" in line or "interrupted" in line:
-                break
+        err = announced(process, number)
         process.send_signal(number)
         return err + process.stderr.read()
 
@@ -79,15 +80,28 @@ def taught(path: Path) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("role", ["reflector", "skill_manager"])
 def test_the_first_signal_finishes_what_is_under_way_and_resume_does_the_rest(
-    tmp_path: Path, many: Path, slow_server: ScriptedServer, number: signal.Signals, role: str
+    tmp_path: Path, many: Path, number: signal.Signals, role: str
 ) -> None:
-    process = started(tmp_path, slow_server)
-    wait_until_asked(slow_server, role, 5, process)
-    while not taught(tmp_path / "skills.db"):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    process.send_signal(number)
-    out, err = process.communicate()
+    release = threading.Event()
+    answer = learning_script(delay=0.1)
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if request.role == "reflector" and len(server.by_role("reflector")) > TRACES / 2:
+            release.wait(600)  # so that the run cannot end before it is interrupted
+        return answer(request)
+
+    with ScriptedServer(script) as server:
+        process = started(tmp_path, server)
+        wait_until_asked(server, role, 5, process)
+        while not taught(tmp_path / "skills.db"):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        err = announced(process, number)
+        release.set()
+        assert process.stdout is not None and process.stderr is not None
+        with process:
+            out, err = process.stdout.read(), err + process.stderr.read()
+        asked = {request.text for request in server.answered if request.role == "reflector"}
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Ctrl-C again" in err and "--resume" in err.splitlines()[-1]
@@ -95,16 +109,14 @@ def test_the_first_signal_finishes_what_is_under_way_and_resume_does_the_rest(
     assert 0 < len(learned) < TRACES
     [counted] = [line.split()[-1] for line in out.splitlines() if line.startswith("traces learned")]
     assert int(counted) == len(learned)
-    slow_server.script = learning_script()
-    asked = {request.text for request in slow_server.answered if request.role == "reflector"}
-    slow_server.clear()
-    reached = ["--model", "openai/scripted", "--api-base", slow_server.api_base]
-    done = ace("learn", "many.jsonl", "--resume", "--json", *reached, folder=tmp_path)
+    with ScriptedServer(learning_script()) as server:
+        reached = ["--model", "openai/scripted", "--api-base", server.api_base]
+        done = ace("learn", "many.jsonl", "--resume", "--json", *reached, folder=tmp_path)
     assert done.code == 0, done.err
     assert done.data["traces"]["learned"] + done.data["traces"]["already_learned"] == TRACES
     assert sorted(taught(tmp_path / "skills.db")) == sorted(set(taught(tmp_path / "skills.db")))
     assert len(taught(tmp_path / "skills.db")) == TRACES
-    assert not asked & {request.text for request in slow_server.by_role("reflector")}
+    assert not asked & {request.text for request in server.by_role("reflector")}
 
 
 @pytest.mark.parametrize("book", ["skills.db", "skills.json"])
@@ -392,7 +404,7 @@ def test_a_second_signal_in_the_import_of_a_native_module_ends_the_process() -> 
 
 # The signal arrives inside a finalizer, or a callback of a weak reference; Python only prints what is raised there.
 IN_CALLBACK = """
-import os, signal, sys, weakref
+import os, signal, sys, time, weakref
 from ace.cli.signals import run_heeding_signals
 
 def interrupt():
@@ -413,7 +425,8 @@ def command():
         referenced = Referenced()
         reference = weakref.ref(referenced, lambda _: interrupt())
         del referenced
-    signal.pause()
+    while True:  # a signal that comes just before a wait does not end it
+        time.sleep(1)
 
 sys.exit(run_heeding_signals(command))
 """

@@ -52,6 +52,7 @@ def test_a_run_that_is_killed_again_and_again_ends_like_an_unbroken_one(tmp_path
             time.sleep(chosen.random() * 0.02)
             process.kill()
             process.wait()
+            server.wait_until_idle()
             killed += 1
         last = ace(*command, "--skillbook", "broken.db", "--resume", "--json", folder=tmp_path)
         asked = Counter(request.text for request in server.answered if request.role)

@@ -61,6 +61,7 @@ def test_every_epoch_has_its_own_order_also_after_a_kill(tmp_path: Path, command
             time.sleep(0.001)
         process.kill()
         process.wait()
+        server.wait_until_idle()
         done = ace(command, "t.jsonl", "--skillbook", "broken.db", "--resume", *SHUFFLED, *model, folder=tmp_path)
         assert done.code == 0, done.err
         broken = orders(server.requests)

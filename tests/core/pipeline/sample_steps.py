@@ -1,13 +1,15 @@
 """Steps and contexts that the tests of the engine share."""
 
 import asyncio
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ace.pipeline import StepContext
+from ace.pipeline.threads import threads
 
 StepT = TypeVar("StepT", bound=type)
 
@@ -28,8 +30,18 @@ def engine_threads() -> list[str]:
     return [name for name in names if name.startswith("ace-pipeline-") and not name.startswith(kept)]
 
 
+def busy_threads() -> int:
+    """How many threads the engine has, after ending those that are idle."""
+    threads.release()
+    return len(engine_threads())
+
+
 def pages(count: int) -> list[PageContext]:
     return [PageContext(sample=number) for number in range(count)]
+
+
+def endless() -> Iterator[PageContext]:
+    return (PageContext(sample=number) for number in itertools.count())
 
 
 class Read:
@@ -132,18 +144,18 @@ class Gate:
     def __init__(self) -> None:
         self._open = threading.Event()
         self._changed = threading.Condition()
-        self._inside = 0
+        self.inside = 0
         self.most_inside = 0
         self.passed: list[int] = []
 
     def __call__(self, number: int) -> None:
         with self._changed:
-            self._inside += 1
-            self.most_inside = max(self.most_inside, self._inside)
+            self.inside += 1
+            self.most_inside = max(self.most_inside, self.inside)
             self._changed.notify_all()
         self._open.wait()
         with self._changed:
-            self._inside -= 1
+            self.inside -= 1
             self.passed.append(number)
 
     def open(self) -> None:
@@ -151,7 +163,7 @@ class Gate:
 
     def wait_until_inside(self, count: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._inside >= count, timeout=60), f"{count} samples never came"
+            assert self._changed.wait_for(lambda: self.inside >= count, timeout=60), f"{count} samples never came"
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from ace.pipeline import Branch, BranchError, Pipeline, PipelineCancelled
 
-from .sample_steps import AnyDo, Do, DoAsync, Gate, PageContext, pages, samples_of, variant, wait_until
+from .sample_steps import AnyDo, Do, DoAsync, Gate, PageContext, endless, pages, samples_of, variant, wait_until
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -147,9 +147,9 @@ def test_an_exit_in_the_foreground_stops_the_run_and_drains_what_was_done(
 
     pipeline = Pipeline([step(leave), variant(Do, boundary=True, lane="book")(background.append)])
     with pytest.raises(type(error)):
-        list(pipeline.run(pages(100), workers) if way == "run" else pipeline.stream(pages(100), workers))
-    assert 3 <= len(background) < 90
+        list(pipeline.run(endless(), workers) if way == "run" else pipeline.stream(endless(), workers))
     assert background == sorted(set(foreground) - {3})
+    assert background[:3] == [0, 1, 2]
     pipeline.run(pages(2), workers=workers)
     pipeline.wait_for_background()
     assert background[-2:] == [0, 1]
@@ -190,10 +190,10 @@ def test_cancelling_a_run_async_task_ends_its_samples_first(step: AnyDo) -> None
         task = asyncio.create_task(Pipeline([step(enter)]).run_async(pages(50), workers=2))
         if step is Do:
             await asyncio.to_thread(gate.wait_until_inside, 2)
-            threading.Timer(0.01, gate.open).start()
         else:
             await asyncio.sleep(0.01)
         task.cancel()
+        asyncio.get_running_loop().call_later(0.05, gate.open)
         with pytest.raises(asyncio.CancelledError):
             await task
         assert len(left) in ((0,) if step is DoAsync else (2,))
@@ -202,7 +202,7 @@ def test_cancelling_a_run_async_task_ends_its_samples_first(step: AnyDo) -> None
 
 
 INTERRUPTED = """
-    import sys, time
+    import itertools, time
     from ace.pipeline import Pipeline, StepContext
 
     class Agent:
@@ -220,7 +220,7 @@ INTERRUPTED = """
             return ctx
 
     try:
-        Pipeline([Agent(), Learn()]).run((StepContext(n) for n in range(1000)), workers=WORKERS)
+        Pipeline([Agent(), Learn()]).run((StepContext(n) for n in itertools.count()), workers=WORKERS)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
@@ -241,7 +241,6 @@ def test_ctrl_c_in_a_terminal_stops_the_run_and_drains_what_was_done(workers: in
     learned = [int(line.split()[1]) for line in lines if line.startswith("learned")]
     begun = [int(line.split()[1]) for line in lines if line.startswith("agent")]
     assert "interrupted" in lines
-    assert max(begun) < 50
     assert learned == sorted(learned)
     # With one worker the interrupt falls into the step of one sample, which is lost; with more, into no step.
     assert len(begun) - len(learned) <= (1 if workers == 1 else 0)

@@ -15,8 +15,18 @@ PROGRAM = """
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
     from ace.pipeline import Pipeline, StepContext
 
+    exiting = threading.Event()
+
+    class Telling(logging.StreamHandler):
+        def emit(self, record):
+            super().emit(record)
+            exiting.set()
+
+    logging.getLogger().addHandler(Telling())
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
+            exiting.wait()
             time.sleep(0.02)
             self.send_response(200)
             self.end_headers()
@@ -78,7 +88,7 @@ def test_pending_background_work_is_drained_with_a_logged_line(ending: str, retu
 
 
 def test_nothing_is_logged_where_nothing_is_pending() -> None:
-    process = run("pipeline.wait_for_background()")
+    process = run("exiting.set(); pipeline.wait_for_background()")
     assert process.stdout.count("awaited") == 5
     assert process.stderr == ""
 
@@ -141,13 +151,22 @@ def test_ctrl_c_gives_up_on_the_background_and_says_how_much_was_lost(tmp_path: 
 @pytest.mark.parametrize("count", [1, 5])
 def test_the_exit_message_of_a_runner_counts_its_samples_and_nothing_else(count: int) -> None:
     code = f"""
-        import time
+        import logging, threading
         from ace import TraceAnalyser
         from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
 
+        exiting = threading.Event()
+
+        class Telling(logging.StreamHandler):
+            def emit(self, record):
+                super().emit(record)
+                exiting.set()
+
+        logging.getLogger().addHandler(Telling())
+
         class SlowReflector(ScriptedReflector):
             def reflect(self, *args, **kwargs):
-                time.sleep(0.1)
+                exiting.wait()
                 return super().reflect(*args, **kwargs)
 
         runner = TraceAnalyser.from_roles(reflector=SlowReflector(), skill_manager=ScriptedSkillManager())

@@ -1,7 +1,6 @@
 """Cancellations and interrupts at awkward moments, and steps that block the engine's own loop."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 
@@ -82,10 +82,15 @@ def test_cancelling_a_sample_that_waits_for_room_in_the_background_holds_nobody_
 
 
 CLOSED_LOOP = """
-    import asyncio, threading, time
+    import asyncio, logging, threading
     from ace.pipeline import Pipeline, StepContext
 
-    entered, closed = threading.Event(), threading.Event()
+    entered, closed, told = threading.Event(), threading.Event(), threading.Event()
+
+    class Telling(logging.StreamHandler):
+        def emit(self, record):
+            super().emit(record)
+            told.set()
 
     class Linger:
         requires, provides = {"sample"}, set()
@@ -97,6 +102,7 @@ CLOSED_LOOP = """
     async def source():
         yield StepContext(0)
 
+    logging.getLogger().addHandler(Telling())
     pipeline = Pipeline([Linger()])
     loop = asyncio.new_event_loop()
     task = loop.create_task(pipeline.run_async(source()))
@@ -104,7 +110,7 @@ CLOSED_LOOP = """
         loop.run_until_complete(asyncio.sleep(0.001))
     loop.close()
     closed.set()
-    time.sleep(0.3)
+    told.wait()
     print(len(pipeline.run([StepContext(n) for n in range(4)], workers=3)), flush=True)
 """
 
@@ -187,17 +193,27 @@ def test_stop_iteration_in_a_lane_is_an_error_of_its_sample() -> None:
 @pytest.mark.parametrize("kind", ["lane", "branch"])
 def test_ctrl_c_waits_for_what_is_inside_a_step_on_another_thread(kind: str) -> None:
     events: list[str] = []
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
     def work(number: int) -> None:
         events.append("in")
-        time.sleep(0.1)  # the main thread waits by then
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(1)  # the main thread is interrupted meanwhile
+        while not interrupted.wait(0.1):  # a signal that comes just before a wait does not end it
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.1)  # a run that did not wait would end meanwhile
         events.append("out")
 
     step = variant(Do, lane="book")(work) if kind == "lane" else Branch(Do(), Do(work))
-    with pytest.raises(KeyboardInterrupt):
-        Pipeline[PageContext]([step]).run(pages(2))
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Pipeline[PageContext]([step]).run(pages(2))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert events == ["in", "out"]
 
 

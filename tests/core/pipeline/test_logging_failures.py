@@ -9,7 +9,7 @@ import pytest
 
 from ace.pipeline import BranchError, Pipeline, SampleResult, StepContext
 
-from .sample_steps import AnyDo, Do, PageContext, pages, variant
+from .sample_steps import AnyDo, Do, PageContext, busy_threads, pages, variant, wait_until
 from .test_sample_ends import Call, kinds, ways
 
 
@@ -117,7 +117,7 @@ def test_a_worker_that_gets_no_thread_where_that_cannot_be_logged(
         started(self)
 
     pipeline = Pipeline[PageContext]([Do()])
-    pipeline.close()  # gives back idle threads, so that each has to be started
+    wait_until(lambda: busy_threads() == 0)  # idle ones have ended, so that each has to be started
     monkeypatch.setattr(threading.Thread, "start", start)
     results = pipeline.run(pages(5), workers=3)
     assert [result.error for result in results] == [None] * 5
@@ -131,20 +131,16 @@ def test_an_interrupted_run_waits_for_its_background_where_that_cannot_be_logged
     def interrupt(number: int) -> None:
         if number == 1:
             assert begun.wait(timeout=60)
-            threading.Timer(0.05, leave.set).start()
             raise KeyboardInterrupt
-
-    leave = threading.Event()
 
     def keep(number: int) -> None:
         begun.set()
-        leave.wait()
+        wait_until(lambda: bool(broken.messages))
         kept.append(number)
 
     with pytest.raises(KeyboardInterrupt):
         Pipeline[PageContext]([Do(interrupt), variant(Do, boundary=True)(keep)]).run(pages(3))
     assert kept == [0]
-    assert broken.messages
 
 
 class Unprintable(Exception):

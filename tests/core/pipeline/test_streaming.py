@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 import tracemalloc
+from array import array
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -33,7 +34,7 @@ class Endless:
 def test_an_endless_input_stays_bounded_and_closing_stops_it(step: AnyDo) -> None:
     workers, limit = 4, 10
     source = Endless()
-    learned: list[int] = []
+    learned = array("l")  # needs little memory
     pipeline = Pipeline([step(), variant(Do, boundary=True)(learned.append)], background_limit=limit)
     stream = pipeline.stream(iter(source), workers=workers)
     most_ahead = 0
@@ -119,9 +120,11 @@ def test_an_endless_asynchronous_stream_stays_bounded(step: AnyDo) -> None:
 
 
 def test_cancelling_the_consumer_of_an_asynchronous_stream_ends_its_samples() -> None:
+    begun: list[int] = []
     ended: list[int] = []
 
     async def wait_for_ever(number: int) -> None:
+        begun.append(number)
         try:
             await asyncio.Event().wait()
         finally:
@@ -135,7 +138,8 @@ def test_cancelling_the_consumer_of_an_asynchronous_stream_ends_its_samples() ->
 
     async def cancel_it() -> None:
         task = asyncio.create_task(consume())
-        await asyncio.sleep(0.01)
+        while len(begun) < 2:  # noqa: ASYNC110  # steps fill it
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

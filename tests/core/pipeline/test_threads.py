@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 import pytest
@@ -11,44 +12,35 @@ import pytest
 from ace.pipeline import Pipeline
 from ace.pipeline.threads import ThreadCache
 
-from .sample_steps import Do, Gate, engine_threads, pages, variant, wait_until
-
-
-class Watcher:
-    """Counts the threads of the engine from outside while something runs."""
-
-    def __init__(self) -> None:
-        self._stop = threading.Event()
-        self.most = 0
-        self._thread = threading.Thread(target=self._watch)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.0005):
-            self.most = max(self.most, len(engine_threads()))
-
-    def __enter__(self) -> "Watcher":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
+from .sample_steps import Do, Gate, busy_threads, engine_threads, pages, variant, wait_until
 
 
 def test_ten_thousand_samples_behind_the_boundary_need_no_more_threads_than_the_limits() -> None:
-    reflect = variant(Do, "Reflect", boundary=True, max_workers=3)
-    update = variant(Do, "Update", lane="book")
+    gates = [Gate(), Gate(), Gate()]
     learned: list[int] = []
-    workers = 4
-    Pipeline([Do()]).close()  # ends what other tests have left idle
-    before = len(engine_threads())
-    pipeline = Pipeline([Do(), reflect(), update(learned.append)], background_limit=100_000)
-    with Watcher() as watcher:
-        pipeline.run(pages(10_000), workers=workers)
-        pipeline.wait_for_background()
+
+    def holding(gate: Gate, first: int) -> Callable[[int], None]:
+        return lambda number: gate(number) if number >= first else None
+
+    def learn(number: int) -> None:
+        holding(gates[2], 3_000)(number)
+        learned.append(number)
+
+    reflect = variant(Do, "Reflect", boundary=True, max_workers=3)(holding(gates[1], 6_000))
+    update = variant(Do, "Update", lane="book")(learn)
+    pipeline = Pipeline([Do(holding(gates[0], 9_996)), reflect, update], background_limit=100_000)
+    wait_until(lambda: busy_threads() == 0)  # those of other tests, which may be about to become idle
+    running = threading.Thread(target=lambda: pipeline.run(pages(10_000), workers=4))
+    running.start()
+    for gate, count in zip(gates, (4, 3, 1), strict=True):
+        gate.wait_until_inside(count)
+    # A thread that has just done its work may not count as idle yet, so that another one was started.
+    wait_until(lambda: busy_threads() == 4 + 3 + 1)
+    for gate in gates:
+        gate.open()
+    running.join()
+    pipeline.wait_for_background()
     assert learned == list(range(10_000))
-    # 3 for Reflect, and 1 for the lane.
-    assert watcher.most <= before + workers + 3 + 1
 
 
 def test_a_backlog_costs_no_thread() -> None:
@@ -219,8 +211,8 @@ def test_work_that_comes_while_its_thread_is_about_to_retire_is_done(monkeypatch
     threading.settrace(trace)
     try:
         cache.start(lambda: None)
+        assert done.wait(60), "the late work was lost"
     finally:
         threading.settrace(None)
-    assert done.wait(60), "the late work was lost"
     assert late == ["on its way"]
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "ace-pipeline-1"])

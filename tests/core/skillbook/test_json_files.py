@@ -297,7 +297,7 @@ def test_four_processes_that_merge_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     processes = [start_python(MERGING, str(path), f"writer{number}") for number in range(4)]
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     book = Skillbook.load_from_file(path)
     assert sorted(skill.content for skill in book) == sorted(f"writer{w} {n}" for w in range(4) for n in range(25))
@@ -312,6 +312,7 @@ print("ready", flush=True)
 for number in range(100_000):
     book.add_skill("a", f"Number {number}: " + "x" * 200)
     book.save_to_file(sys.argv[1])
+    print("saved", flush=True)
 """
 
 
@@ -323,19 +324,19 @@ def test_a_kill_at_any_point_leaves_a_whole_file(tmp_path: Path) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     before = 200
-    grown = 0
     for _ in range(100):
         process = start_python(SAVING, str(path))
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(chance.random() * 0.05)
+        saved = chance.randrange(3)
+        assert [process.stdout.readline() for _ in range(saved)] == ["saved\n"] * saved
+        time.sleep(chance.random() * 0.02)
         process.send_signal(signal.SIGKILL)
+        saved += process.stdout.read().count("saved\n")
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         book = Skillbook.load_from_file(path)
-        assert len(book) >= before
-        grown += len(book) > before
+        assert before + saved <= len(book) <= before + saved + 1
         before = len(book)
-    assert grown > 15, "the kills came before any save"
     book = Skillbook.load_from_file(path)
     book.save_to_file(path)
     assert [file.name for file in tmp_path.iterdir()] == ["book.json"]

@@ -45,7 +45,7 @@ def test_eight_processes_of_200_updates_lose_nothing(tmp_path: Path) -> None:
         book.add_skill("shared", "Shared.")
     processes = [start_python(LEARNING, str(path), f"learner{number}") for number in range(8)]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         made = [skill.content for skill in book if skill.section == "made"]
@@ -71,7 +71,7 @@ def test_processes_that_add_in_different_sections_share_one_counter(tmp_path: Pa
     sections = ("maths", "style", "tools", "words")
     processes = [start_python(ADDING, str(path), section) for section in sections]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         numbers = sorted(int(skill.id.rpartition("-")[2]) for skill in book)
@@ -94,7 +94,7 @@ def test_processes_that_begin_a_store_at_once_share_it(tmp_path: Path) -> None:
     start = str(time.time() + 2)
     processes = [start_python(OPENING, str(tmp_path), start) for _ in range(4)]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     for number in range(30):
         with Skillbook.open(tmp_path / f"{number}.db") as book:
@@ -102,14 +102,19 @@ def test_processes_that_begin_a_store_at_once_share_it(tmp_path: Path) -> None:
 
 
 LEARNING_UNTIL_KILLED = """
-import sys
+import os, signal, sys
 from dataclasses import replace
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import SampleKey, Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
-path, run = sys.argv[1:]
+path, run, place, last = sys.argv[1:]
 shared = SkillCase.make("Shared?", CaseCheck("contains", "yes"))
 book = Skillbook.open(path)
+
+def die(statement="COMMIT"):
+    if statement == "COMMIT":
+        os.kill(os.getpid(), signal.SIGKILL)
+
 print("ready", flush=True)
 for number in range(100_000):
     print("begin", flush=True)
@@ -120,7 +125,11 @@ for number in range(100_000):
         book.note_results({"a-00001": [replace(shared, last_result="passed", last_run_at=f"{run} {number}")]})
         batch = UpdateBatch("", [UpdateOperation("ADD", section="a", content=f"{run} {number}", cases=[case])])
         print("commit", flush=True)
+        if place == "before" and number == int(last):
+            book.store._file._connection.set_trace_callback(die)
         book.apply_update(batch, key=SampleKey(run, 1, str(number)), progress="done")
+        if place == "after" and number == int(last):
+            die()
     print("end", flush=True)
 """
 
@@ -134,13 +143,13 @@ def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
     chance = random.Random(seed)
     fell: Counter[str] = Counter()
     total = 0
-    for attempt in range(200):
-        if attempt >= 50 and fell["in the commit, lost"]:
-            break
-        process = start_python(LEARNING_UNTIL_KILLED, str(path), f"run{attempt}")
+    chosen = [(place, last) for place in ("before", "after") for last in range(5)]
+    for attempt, (place, last) in enumerate([*chosen, *[("anywhere", 0)] * 40]):
+        process = start_python(LEARNING_UNTIL_KILLED, str(path), f"run{attempt}", place, str(last))
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(chance.random() * 0.05)
-        process.send_signal(signal.SIGKILL)
+        if place == "anywhere":
+            time.sleep(chance.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
         told = process.stdout.read().split("\n")[:-1]
         process.communicate()
         assert process.returncode == -signal.SIGKILL
@@ -163,9 +172,7 @@ def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
                 assert shared.embedding == pack_vector([float(len(committed) - 1)] * 4)
         survived = len(committed) > ended
         fell[f"in the commit, {'kept' if survived else 'lost'}" if in_commit else (told or ["start"])[-1]] += 1
-    print(fell)
-    assert fell["in the commit, lost"], f"no kill fell before the end of a commit: {fell}"
-    assert fell["in the commit, lost"] + fell["in the commit, kept"] >= 10, fell
+    assert fell["in the commit, lost"] >= 5 and fell["in the commit, kept"] >= 5, fell
     with Skillbook.open(path) as book:
         assert book.as_of(book.version or 0).dumps() == book.dumps()
 
@@ -193,7 +200,7 @@ def test_processes_that_put_cases_into_one_skill_lose_none(tmp_path: Path) -> No
     names = ("first", "second", "third")
     processes = [start_python(PUTTING, str(path), name) for name in names]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     with Skillbook.open(path) as book:
         [skill] = book.skills()

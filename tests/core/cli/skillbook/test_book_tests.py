@@ -391,6 +391,7 @@ def test_a_killed_test_pays_for_no_kept_answer_twice(folder: Path, run: Run, db:
         process.communicate()
         kept = len((folder / "answers.jsonl").read_text(encoding="utf-8").splitlines())
         assert kept >= 3
+        server.wait_until_idle()
         server.clear()
         done = run("test", "--answers", "answers.jsonl", "--model", "openai/scripted", "--api-base", server.api_base)
         assert done.code == 0
