@@ -15,8 +15,10 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from ace.context import ACEStepContext
+from ace.outputs import SkillManagerOutput
 from ace.protocols import DeduplicationConfig, LLMCallError
 from ace.providers import LiteLLMClient
 from ace.roles import Reflector, SkillManager
@@ -24,27 +26,43 @@ from ace.runners import RecordedTrace, TraceAnalyser
 from ace.skillbook import Skillbook
 
 TRACES = 200
-PAUSE = ".pause"
+BEFORE_COMMIT, AFTER_COMMIT = ".before", ".after"
+"""A file named like the store with such a suffix asks for a pause there; it is removed when that is reached."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class TakesItsTime:
-    """A slow step after the commit, such as one that records each sample elsewhere.
+def pause_if_asked(request: Path) -> None:
+    """Remove the file that asks for a pause and wait to be killed, if there is one."""
+    if request.exists():
+        request.unlink()
+        signal.pause()
 
-    If there is a file named like the store with the suffix `PAUSE`, it removes that and waits to be killed.
-    """
+
+class PausingSkillManager(SkillManager):
+    """A skill manager that pauses when its answer is recorded, and nothing is committed yet."""
+
+    def __init__(self, client: LiteLLMClient, store: Path) -> None:
+        super().__init__(client)
+        self._pause = store.with_suffix(BEFORE_COMMIT)
+
+    def update_skills(self, *args: Any, **options: Any) -> SkillManagerOutput:
+        output = super().update_skills(*args, **options)
+        pause_if_asked(self._pause)
+        return output
+
+
+class TakesItsTime:
+    """A slow step after the commit, such as one that records each sample elsewhere; it can pause, too."""
 
     requires = frozenset({"global_sample_index"})
     provides: frozenset[str] = frozenset()
 
     def __init__(self, store: Path) -> None:
-        self._pause = store.with_suffix(PAUSE)
+        self._pause = store.with_suffix(AFTER_COMMIT)
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         time.sleep(0.008)
-        if self._pause.exists():
-            self._pause.unlink()
-            signal.pause()
+        pause_if_asked(self._pause)
         return ctx
 
 
@@ -66,7 +84,7 @@ def learn(path: str, api_base: str) -> None:
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
     runner = TraceAnalyser.from_roles(
         reflector=Reflector(client),
-        skill_manager=SkillManager(client),
+        skill_manager=PausingSkillManager(client, Path(path)),
         skillbook=opened(path),
         dedup_config=DeduplicationConfig(embedding_provider="lexical", similarity_threshold=1.0),
         dedup_interval=10,

@@ -19,7 +19,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SkillbookStore
-from tests.core.runners.learner_process import PAUSE, TRACES, traces
+from tests.core.runners.learner_process import AFTER_COMMIT, BEFORE_COMMIT, TRACES, traces
 from tests.support.checkpoints import without_run
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
@@ -118,7 +118,6 @@ def test_every_trace_is_learned_once_whenever_the_process_is_killed(tmp_path: Pa
     lost: list[str] = []
     lives: list[list[str]] = []
     held = HeldScript(script)
-    pause = broken.with_suffix(PAUSE)
     with ScriptedServer(held) as server, learner(server) as process:
         process.start(unbroken)
         assert process.status() == 0
@@ -126,17 +125,18 @@ def test_every_trace_is_learned_once_whenever_the_process_is_killed(tmp_path: Pa
         server.clear()
         for kill in range(KILLS):
             before = len(server.requests)
-            # Of five kills, three are at a certain place and two at any.
+            # Of five kills, four are at a certain place and one at any.
+            pause = broken.with_suffix(BEFORE_COMMIT if kill % 5 == 2 else AFTER_COMMIT)
             if kill % 5 == 0:
                 held.hold_from(chance.randint(1, 4), role="reflector")
             elif kill % 5 == 1:
                 held.hold_from(chance.randint(1, 4), role="skill_manager")
-            elif kill % 5 == 2:
+            elif kill % 5 < 4:
                 pause.touch()
             else:
                 held.hold_from(chance.randint(1, 9), more=chance.randint(0, 4))
             child = process.start(broken)
-            if kill % 5 == 2:
+            if kill % 5 in (2, 3):
                 while pause.exists():
                     time.sleep(0.0005)
             else:
