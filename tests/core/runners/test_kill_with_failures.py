@@ -18,6 +18,7 @@ from ace.skillbook import Skillbook
 from tests.core.runners.failing_learner_process import TRACES
 from tests.core.runners.test_kill import learner, recorded, store_of
 from tests.core.runners.test_kill import script as good_script
+from tests.core.runners.test_kill_ahead import answered
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
 
@@ -56,6 +57,7 @@ def test_no_answer_is_paid_for_twice_although_samples_fail_and_the_process_is_ki
             # A run that has got further than its share is killed at its first request, so that enough is left to kill.
             is_fast = len(server.answered) * KILLS > (2 * TRACES - LEFT) * kills
             held.hold_from(1 if is_fast else chance.randint(1, 6), more=0 if is_fast else chance.randint(0, 3))
+            before, known = len(server.requests), answered(path)
             child = process.start(path)
             held.wait(2.0)
             time.sleep(chance.random() * 0.02)
@@ -64,6 +66,7 @@ def test_no_answer_is_paid_for_twice_although_samples_fail_and_the_process_is_ki
             kills += os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
             held.release()
             server.wait_until_idle()
+            assert not known & Counter(map(about, server.requests[before:])), "a recorded answer was paid for again"
             assert recorded(store_of(path)).total() < 2 * TRACES, "nothing is left for the other kills"
         failing[0] = False
         process.start(path)
