@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.project import ROOT, committed_files, tracked_names
+from tests.workspace.project import ROOT, committed_files, distributions, tracked_names
 
 LINES_AT_MOST = 1250  # one cohesive class or table may be long, such as `Skillbook`; more is several concepts
 
@@ -55,6 +55,13 @@ def test_a_path_of_a_machine_would_be_found(folder: str) -> None:
 
 def test_the_lock_file_is_not_tracked() -> None:
     assert not [name for name in tracked_names() if Path(name).name == "uv.lock"]
+
+
+def test_nothing_is_left_lying_at_the_top() -> None:
+    named = {".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "noxfile.py"}
+    named |= {"pyproject.toml", "requirements", "tests", "docs", "examples", "benchmarks"}
+    named |= {folder.name for folder in distributions()}
+    assert {name.partition("/")[0] for name in tracked_names()} == named
 
 
 def test_python_files_stay_readable_in_one_go() -> None:
