@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+from collections.abc import Callable
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.evaluation import bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
+from ace.evaluation import (
+    bootstrap_difference,
+    bootstrap_interval,
+    mcnemar_test,
+    pass_hat_k,
+    permutation_test,
+    sign_flip_test,
+)
 
 
 @given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 6))
@@ -92,3 +102,54 @@ def test_the_same_seed_gives_the_same_interval_and_no_value_is_an_error() -> Non
     assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
     with pytest.raises(ValueError, match="an interval needs at least one value"):
         bootstrap_interval([])
+
+
+OF_VALUES: list[tuple[Callable[[Any], object], str]] = [
+    (bootstrap_interval, "values"),
+    (sign_flip_test, "differences"),
+    *(
+        pair
+        for test in (bootstrap_difference, permutation_test, mcnemar_test)
+        for pair in (
+            (lambda values, test=test: test(values, [1.0, 0.0]), "before" if test is mcnemar_test else "first"),
+            (lambda values, test=test: test([1.0, 0.0], values), "after" if test is mcnemar_test else "second"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("call", range(len(OF_VALUES)))
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (5, " must be a sequence of numbers, got 5"),
+        (None, " must be a sequence of numbers, got None"),
+        ("10", " must be a sequence of numbers, got '10'"),
+        ([1.0, "0.5"], "[1] must be a number, got '0.5'"),
+        ([None, 1.0], "[0] must be a number, got None"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_values_that_are_no_numbers_are_named(call: int, values: object, message: str) -> None:
+    function, name = OF_VALUES[call]
+    with pytest.raises(TypeError, match=f"^{re.escape(name + message)}"):
+        function(values)
+
+
+def test_other_wrong_arguments_are_named() -> None:
+    wrong: Any = "0.9"
+    with pytest.raises(ValueError, match=r"confidence must be a number, got '0\.9'"):
+        bootstrap_interval([1.0], confidence=wrong)
+    with pytest.raises(ValueError, match="got 2 values before and 1 after"):
+        mcnemar_test([True, False], [True])
+    with pytest.raises(ValueError, match=r"right must be a whole number, got 1\.5"):
+        pass_hat_k(1.5, 3, 1)  # type: ignore[arg-type]  # the mistake that is tested
+
+
+def test_arrays_of_numpy_and_iterators_are_values_too() -> None:
+    values = [0.0, 1.0, 1.0, 0.5]
+    expected = bootstrap_interval(values)
+    arrays: list[Any] = [np.array(values), np.array(values, dtype=np.float32), iter(values)]
+    assert [bootstrap_interval(each) for each in arrays] == [expected] * 3
+    flags: Any = np.array([True, False, True])
+    assert mcnemar_test(flags, flags) == 1.0

@@ -39,6 +39,11 @@ def test_cited_ids(text: str, ids: list[str]) -> None:
     assert extract_cited_skill_ids(text) == ids
 
 
+def test_ids_are_looked_for_in_a_text_only() -> None:
+    with pytest.raises(TypeError, match="text must be a str, got None"):
+        extract_cited_skill_ids(None)  # type: ignore[arg-type]  # the mistake that is tested
+
+
 def test_long_texts_are_searched_in_one_go() -> None:
     for unit in ("a", "a-", "a_", "-0", "a-0000 ", "["):
         assert extract_cited_skill_ids(unit * 100_000 + " a-00001 ") == ["a-00001"]

@@ -43,6 +43,13 @@ def test_the_constructors_are_the_same(role: Any, prompt: str, needed: str) -> N
         role(LLM, max_retries=-1)
 
 
+@pytest.mark.parametrize("role", [Agent, Reflector, SkillManager])
+@pytest.mark.parametrize("template", [5, b"{question} {reflection}", None])
+def test_a_template_that_is_no_text(role: Any, template: object) -> None:
+    with pytest.raises(TypeError, match="prompt_template must be a str, got "):
+        role(LLM, template)
+
+
 def test_every_known_placeholder_may_be_used() -> None:
     Agent(LLM, "{question}{context}{skillbook}{reflection}{current_date}")
     Reflector(LLM, "{trace}")

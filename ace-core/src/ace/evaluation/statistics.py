@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist, fmean, variance
+from typing import SupportsFloat, TypeVar
 
-from ace.arguments import checked_arguments, whole_number
+from ace.arguments import checked_arguments, real_number, shown, whole_number
 
 __all__ = [
     "Interval",
@@ -24,6 +25,8 @@ __all__ = [
     "permutation_test",
     "sign_flip_test",
 ]
+
+T = TypeVar("T")
 
 _MOST_FLIPS_COUNTED = 12
 """Up to this many differences, every combination of signs is enumerated: 4,096 of them."""
@@ -60,16 +63,17 @@ def bootstrap_interval(
         seed: For random numbers.
 
     Raises:
+        TypeError: `values` are not numbers.
         ValueError: `values` is empty, or an argument is out of range.
 
     Example:
         >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
         Interval(value=0.75, low=0.25, high=1.0)
     """
+    values = _numbers("values", values)
     if not values:
         raise ValueError("an interval needs at least one value")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
+    _check_confidence(confidence)
     whole_number("resamples", resamples)
     count = len(values)
     choices = random.Random(seed).choices
@@ -100,16 +104,17 @@ def bootstrap_difference(
         seed: For random numbers.
 
     Raises:
+        TypeError: The values are not numbers.
         ValueError: A group is empty, or an argument is out of range.
 
     Example:
         >>> bootstrap_difference([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0])
         Interval(value=0.75, low=0.25, high=1.0)
     """
+    first, second = _numbers("first", first), _numbers("second", second)
     if not first or not second:
         raise ValueError("an interval needs at least one value in each group")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
+    _check_confidence(confidence)
     whole_number("resamples", resamples)
     value = fmean(second) - fmean(first)
     tail = (1 - confidence) / 2
@@ -140,6 +145,7 @@ def permutation_test(
         seed: For random numbers.
 
     Raises:
+        TypeError: The values are not numbers.
         ValueError: A group is empty, or `permutations` is below 1.
 
     Example:
@@ -148,6 +154,7 @@ def permutation_test(
         >>> permutation_test([0.0, 1.0], [1.0, 0.0])
         1.0
     """
+    first, second = _numbers("first", first), _numbers("second", second)
     if not first or not second:
         raise ValueError("the test needs at least one value in each group")
     whole_number("permutations", permutations)
@@ -182,12 +189,18 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
         after: The same samples afterwards, in the same order.
 
     Raises:
+        TypeError: The values are not truth values or numbers.
         ValueError: The sequences differ in length.
 
     Example:
         >>> mcnemar_test([False] * 5 + [True], [True] * 6)
         0.0625
     """
+    before, after = _numbers("before", before), _numbers("after", after)
+    if len(before) != len(after):
+        raise ValueError(
+            f"before and after must be about the same samples, got {len(before)} values before and {len(after)} after"
+        )
     pairs = list(zip(before, after, strict=True))
     gained = sum(not old and new for old, new in pairs)
     lost = sum(old and not new for old, new in pairs)
@@ -212,12 +225,14 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
         seed: For random numbers.
 
     Raises:
+        TypeError: `differences` are not numbers.
         ValueError: `permutations` is below 1.
 
     Example:
         >>> sign_flip_test([0.5, 0.5, 0.5, 0.5])
         0.125
     """
+    differences = _numbers("differences", differences)
     whole_number("permutations", permutations)
     moved = [abs(difference) for difference in differences if difference]
     observed = abs(math.fsum(differences)) - _TOLERANCE * (1 + math.fsum(moved))
@@ -253,9 +268,28 @@ def pass_hat_k(right: int, attempts: int, k: int) -> float:
         >>> pass_hat_k(3, 4, 2)
         0.5
     """
+    for name, value in (("right", right), ("attempts", attempts), ("k", k)):
+        whole_number(name, value, least=0)
     if not 0 <= right <= attempts or not 1 <= k <= attempts:
         raise ValueError(f"pass^{k} needs at least {k} attempts, got {right} correct of {attempts}")
     return math.comb(right, k) / math.comb(attempts, k)
+
+
+def _check_confidence(confidence: float) -> None:
+    real_number("confidence", confidence)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
+
+
+def _numbers(name: str, values: Iterable[T]) -> tuple[T, ...]:
+    """Return the values, all of which must be numbers."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a sequence of numbers, got {shown(values)}")
+    numbers = tuple(values)
+    for place, value in enumerate(numbers):
+        if not isinstance(value, int | float | SupportsFloat):
+            raise TypeError(f"{name}[{place}] must be a number, got {shown(value)}")
+    return numbers
 
 
 def _times(sign: int, value: float) -> float:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from ace.arguments import instance_of
 from ace.protocols.roles import SkillbookReader
 
 __all__ = [
@@ -35,6 +36,7 @@ def extract_cited_skill_ids(text: str) -> list[str]:
         >>> extract_cited_skill_ids("By [maths-00002] and [geography-00001, maths-00002] it is 4.")
         ['maths-00002', 'geography-00001']
     """
+    instance_of("text", text, str)
     return list(dict.fromkeys(_SKILL_ID.findall(text)))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Final, Protocol, runtime_checkable
 
-from ace.arguments import with_method
+from ace.arguments import instance_of, with_method
 from ace.protocols.errors import encodable
 from ace.protocols.llm import LayeredPrompt
 from ace.protocols.roles import SkillbookReader
@@ -98,6 +98,7 @@ class PromptTemplate:
         needed: The placeholders of which the template must contain at least one.
 
     Raises:
+        TypeError: The template is not a string.
         ValueError: A placeholder is unknown or malformed, or none of the needed ones is present.
 
     Example:
@@ -107,6 +108,7 @@ class PromptTemplate:
     """
 
     def __init__(self, text: str, *, role: str, known: Collection[str], needed: Collection[str]) -> None:
+        instance_of("prompt_template", text, str)
         self.text = text
         self._role = role
         self._pieces = _parsed(text, role)
