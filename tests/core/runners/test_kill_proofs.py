@@ -55,6 +55,8 @@ def test_a_killed_run_ends_with_the_same_book_and_pays_for_no_recorded_call_twic
         assert process.status() == 0
         calls = [body(request) for request in server.requests]
         roles = Counter(request.role for request in server.requests)
+        last_reflection = max(place for place, request in enumerate(server.requests) if request.role == "reflector")
+        one_at_a_time = set(calls[: last_reflection + 1])
         server.clear()
         for kill in range(KILLS):
             before = len(server.requests)
@@ -86,6 +88,10 @@ def test_a_killed_run_ends_with_the_same_book_and_pays_for_no_recorded_call_twic
         lives.append([body(request) for request in server.requests[before:]])
     print(dict(fell_inside), dict(roles))
     assert fell_inside["agent"]
+    known: set[str] = set()
+    for asked_in_life in lives:
+        assert not known.intersection(asked_in_life), "a call was paid for again after the call that followed it"
+        known |= one_at_a_time.intersection(asked_in_life[:-1])
     asked = Counter(request for life in lives for request in life)
     assert not Counter(calls) - asked and set(asked) == set(calls), "the resumed run made other calls"
     assert (asked - Counter(calls)).total() == lost, "a recorded call was paid for twice"
