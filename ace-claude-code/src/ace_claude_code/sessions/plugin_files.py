@@ -14,7 +14,8 @@ __all__ = ["HOOK_MODULE", "is_foreign_plugin", "is_our_plugin", "plugin_files"]
 HOOK_MODULE = "ace_claude_code.sessions.hook"
 
 # The default timeout of a hook at the end of a session is one or two seconds, the maximum is a minute. Our hook takes a
-# tenth of a second, and longer on a busy machine.
+# tenth of a second, and longer on a busy machine. Claude Code may still end it 1.5 seconds after the end of a session;
+# the next hook then finds that session and learns from it.
 _SECONDS = 60
 
 
