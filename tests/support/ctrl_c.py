@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from ace.pipeline.threads import _note_collection, is_collecting, note_collections
+
 
 def interrupted_at(
-    moment: int, action: Callable[[], object], *, counts: Callable[[FrameType], bool] | None = None, grace: float = 0.0
+    moment: int, action: Callable[[], object], *, counts: Callable[[FrameType], bool] | None = None
 ) -> bool:
     """Do something, and press Ctrl-C when the main thread makes its nth call.
 
@@ -18,16 +20,21 @@ def interrupted_at(
         moment: The number of the call, from 1.
         action: What is done.
         counts: Which calls count, by the frame that is called or calls native code; by default all.
-        grace: How long to wait afterwards for a `KeyboardInterrupt` that is raised a little later, in seconds.
 
     Returns:
         Whether it was interrupted; otherwise it made fewer calls.
     """
     count, stopped = 0, False
+    note_collections()
+
+    def is_lost_by_python(frame: FrameType) -> bool:
+        # Where the engine does not defer Ctrl-C, Python itself only prints what is raised in a garbage collection.
+        is_deferred = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        return not is_deferred and (is_collecting() or frame.f_code is _note_collection.__code__)
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
-        if event in ("call", "c_return") and (counts is None or counts(frame)):
+        if event in ("call", "c_return") and (counts is None or counts(frame)) and not is_lost_by_python(frame):
             count += 1
             if count == moment:
                 sys.setprofile(None)
@@ -37,7 +44,7 @@ def interrupted_at(
     try:
         action()
         if count >= moment:
-            time.sleep(grace)
+            time.sleep(60)  # ends at once with the interrupt that the engine has deferred to the end of a collection
     except KeyboardInterrupt:
         stopped = True
     finally:

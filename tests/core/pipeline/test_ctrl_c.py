@@ -12,7 +12,6 @@ PROGRAM = """
     import faulthandler, os, signal
     import ace.pipeline
     from ace.pipeline import Branch, Pipeline, StepContext
-    from ace.pipeline.threads import _note_collection, is_collecting
     from tests.support.ctrl_c import interrupted_at, is_inside
 
     class Step:
@@ -44,10 +43,7 @@ PROGRAM = """
     kept = []
 
     def counts(frame):
-        # Where the engine does not defer Ctrl-C, Python itself loses what is raised in a garbage collection.
-        is_deferred = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        is_in_collection = is_collecting() or frame.f_code is _note_collection.__code__
-        return is_inside(frame, ENGINE) and (is_deferred or not is_in_collection)
+        return is_inside(frame, ENGINE)
 
     def contexts(count):
         return [StepContext(number) for number in range(count)]
@@ -58,8 +54,7 @@ PROGRAM = """
         moment += 1
         faulthandler.dump_traceback_later(120, exit=True)  # otherwise a sample that is lost is waited for
         pipeline = Pipeline(STEPS, background_limit=2)
-        # What comes in a garbage collection is raised a little later.
-        is_interrupted = interrupted_at(moment, lambda: CALL, counts=counts, grace=60)
+        is_interrupted = interrupted_at(moment, lambda: CALL, counts=counts)
         pipeline.wait_for_background()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         kept.clear()
