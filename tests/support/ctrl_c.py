@@ -44,7 +44,10 @@ def interrupted_at(
     try:
         action()
         if count >= moment:
-            time.sleep(60)  # ends at once with the interrupt that the engine has deferred to the end of a collection
+            # Ends with the interrupt that the engine has deferred to the end of a collection. Python may notice it only
+            # after the next call, so each is short.
+            for _ in range(6_000):
+                time.sleep(0.01)
     except KeyboardInterrupt:
         stopped = True
     finally:
