@@ -39,14 +39,6 @@ def test_an_argument_that_no_agent_has_is_refused(model: Any, arguments: dict[st
         BrowserExecuteStep(model, **arguments)
 
 
-@pytest.mark.parametrize(("old", "new"), [("timeout_seconds", "timeout"), ("budget_tokens", "skill_budget_tokens")])
-def test_an_option_works_under_its_old_name_until_the_next_version(model: Any, old: str, new: str) -> None:
-    options: dict[str, Any] = {old: 90}
-    with pytest.warns(DeprecationWarning, match=f"{old} is called {new} now"):
-        step = BrowserExecuteStep(model, **options)
-    assert getattr(step, new) == 90
-
-
 def test_numbers_that_are_out_of_range_are_refused(model: Any) -> None:
     with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
         BrowserExecuteStep(model, max_steps=0)

@@ -71,7 +71,7 @@ PACKAGES = [
     for path in sorted(Path(ace.__file__).parent.iterdir())
     if (path.suffix == ".py" or (path / "__init__.py").exists()) and not path.name.startswith("_")
 ]
-OWN = {"arguments", "lazy_plugins"}
+OWN = {"arguments"}
 """What is for ace alone."""
 
 

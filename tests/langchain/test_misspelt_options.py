@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda
 
 import ace_langchain
 from ace import ReflectStep
-from ace_langchain import LangChain, LangChainExecuteStep
+from ace_langchain import LangChain
 from tests.support import misspelt
 
 
@@ -20,18 +20,6 @@ def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
     options: dict[str, Any] = {given: 1}
     with pytest.raises(TypeError, match=rf"LangChain\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
         LangChain.from_model(RunnableLambda(str.upper), **options)
-
-
-@pytest.mark.parametrize(("old", "new"), [("timeout_seconds", "timeout"), ("budget_tokens", "skill_budget_tokens")])
-def test_an_option_works_under_its_old_name_until_the_next_version(old: str, new: str) -> None:
-    options: dict[str, Any] = {old: 90}
-    with pytest.warns(DeprecationWarning, match=rf"{old} is called {new} now") as warned:
-        runner = LangChain.from_model(RunnableLambda(str.upper), prove=False, **options)
-    assert len(warned) == 1
-    [execute] = [step for step in runner.pipeline.steps if isinstance(step, LangChainExecuteStep)]
-    assert getattr(execute, new) == 90
-    with pytest.raises(TypeError, match=f"{old} is the old name of {new}"):
-        LangChain.from_model(RunnableLambda(str.upper), **options, **{new: options[old]})
 
 
 def test_the_address_of_the_model_that_learns() -> None:

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ace.context import ACESample, ACEStepContext, SkillbookView
-from ace.integrations import checked_class, extract_cited_skill_ids, renamed
+from ace.integrations import checked_class, extract_cited_skill_ids
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
 from ace_browser_use.framework import load
@@ -61,8 +61,6 @@ class BrowserExecuteStep:
         max_steps: The maximum number of steps of a run.
         timeout: The time limit of a run, in seconds.
         skill_budget_tokens: The maximum size of the skills, in tokens; None includes all skills.
-        timeout_seconds: The old name of timeout.
-        budget_tokens: The old name of skill_budget_tokens.
         **agent_kwargs: Other arguments of a browser-use `Agent`, such as `tools`, `sensitive_data`, `use_vision` or
             `extend_system_message`, and `on_step_start` and `on_step_end`. The judge and the signal handler are off by
             default; `use_judge` and `enable_signal_handler` turn them on.
@@ -84,21 +82,18 @@ class BrowserExecuteStep:
         max_steps: int = 50,
         timeout: float | None = None,
         skill_budget_tokens: int | None = None,
-        timeout_seconds: float | None = None,
-        budget_tokens: int | None = None,
         **agent_kwargs: Any,
     ) -> None:
         check_agent_arguments(agent_kwargs)
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps!r}")
-        timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
         if timeout is not None and timeout <= 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         self.browser_llm = checked_model(browser_llm)
         self.browser = browser
         self.max_steps = max_steps
         self.timeout = timeout
-        self.skill_budget_tokens = renamed("budget_tokens", budget_tokens, "skill_budget_tokens", skill_budget_tokens)
+        self.skill_budget_tokens = skill_budget_tokens
         self.agent_kwargs = {"use_judge": False, "enable_signal_handler": False, **agent_kwargs}
         self._turns = Lock() if is_shared(browser) else None
 

@@ -9,8 +9,6 @@ Example:
 """
 
 from ace.lazy_exports import lazy_exports as _lazy_exports
-from ace.lazy_exports import old_modules as _old_modules
-from ace.lazy_plugins import set_filler
 
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
 TYPE_CHECKING = False
@@ -328,7 +326,6 @@ _find, __dir__ = _lazy_exports(
         "wrap_skillbook_for_external_agent": "roles.prompts",
         "wrap_with_instructor": "providers",
     },
-    old_names={"CopyGuard": "ace.LeakageGuard"},
 )
 
 _PACKAGES = frozenset(
@@ -373,15 +370,6 @@ _PACKAGES = frozenset(
     }
 )
 
-_OLD_MODULES = {
-    "ace.cli.learning.interruption": "ace.cli.signals",
-    "ace.cli.learning.log_lines": "ace.cli.console",
-    "ace.durable_file": "ace.atomic_file",
-    "ace.implementations": "ace.roles",
-    "ace.marked_block": "ace.managed_block",
-    "ace.trace_heads": "ace.sniffing",
-}
-
 _INTEGRATIONS = {
     "BrowserUse": "browser_use",
     "ClaudeCode": "claude_code",
@@ -408,7 +396,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("ace-core")
-    if name in _PACKAGES or f"ace.{name}" in _OLD_MODULES:
+    if name in _PACKAGES:
         from importlib import import_module
 
         return import_module(f"ace.{name}")
@@ -425,20 +413,3 @@ def _integration(name: str) -> object:
     except UnknownPluginError as error:
         raise ImportError(f"ace.{name}: {error}") from error
     return runner
-
-
-def _fill_registry(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-    from ace.plugins.registering import fill
-
-    set_filler(fill)  # from now on, registries ask it directly
-    fill(kind, name=name, built_in=built_in)
-
-
-set_filler(_fill_registry)
-_old_modules(
-    _OLD_MODULES,
-    names={
-        f"ace.marked_block.{name.replace('managed', 'marked').replace('Managed', 'Marked')}": name
-        for name in ("ManagedBlockError", "read_managed_block", "replace_managed_block", "write_managed_block")
-    },
-)

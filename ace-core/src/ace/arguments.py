@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar, cast
 
-from ace.lazy_exports import warn_of_old_argument
-
 __all__ = [
     "check_keywords",
     "check_sample",
@@ -24,7 +22,6 @@ __all__ = [
     "is_http_address",
     "one_of",
     "real_number",
-    "renamed",
     "sequence_of_steps",
     "shown",
     "whole_number",
@@ -158,30 +155,6 @@ def check_keywords(called: str, given: Iterable[str], known: Collection[str]) ->
     for name in given:
         if name not in known:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{_suggestion(name, known)}")
-
-
-def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | None:
-    """Return the value of a renamed argument, with a warning if it was passed under its old name.
-
-    Args:
-        old: The old name, which works until version 0.2.
-        old_value: The value passed under the old name; None if it was not passed.
-        new: The new name.
-        value: The value passed under the new name.
-
-    Raises:
-        TypeError: The argument was passed under both names.
-
-    Example:
-        >>> renamed("timeout_seconds", None, "timeout", 5.0)
-        5.0
-    """
-    if old_value is None:
-        return value
-    if value is not None:
-        raise TypeError(f"{old} is the old name of {new}: pass only one of them")
-    warn_of_old_argument(old, new)
-    return old_value
 
 
 def closest_name(name: str, known: Collection[str]) -> str | None:

@@ -4,7 +4,7 @@
   `extract_cited_skill_ids`;
 - the corrections in a conversation: `corrections_in`;
 - a framework that has to answer in time: `within_seconds`;
-- checked arguments, and old names of them: `checked_arguments`, `checked_class`, `renamed`;
+- checked arguments: `checked_arguments`, `checked_class`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ace.arguments import checked_arguments, checked_class, renamed
+    from ace.arguments import checked_arguments, checked_class
     from ace.calls import within_seconds
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
@@ -65,7 +65,6 @@ __all__ = [
     "print_json",
     "print_table",
     "print_text",
-    "renamed",
     "run_interruptibly",
     "setting_tables",
     "warnings_shown",
@@ -103,7 +102,6 @@ __getattr__, __dir__ = lazy_exports(
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",
-        "renamed": "arguments",
         "run_interruptibly": "cli.signals",
         "setting_tables": "cli.settings",
         "warnings_shown": "cli.console",

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Generic, TypeVar, final
 
-from ace.lazy_plugins import fill
-
-__all__ = ["Registry"]
+__all__ = ["Registry", "fill", "filled"]
 
 T = TypeVar("T")
+
+filled: set[tuple[str, str | None, bool]] = set()
+"""The arguments with which `fill` has nothing left to do. `ace.plugins` changes it, and clears it when plugins change.
+"""
+
+
+def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
+    """Register what plugins provide of one kind, unless that has been done already.
+
+    This is the only place where a lower layer calls `ace.plugins`. It names the module at run time, so that nothing
+    below the plugins depends on them, and a program that searches no registry does not import them.
+
+    Args:
+        kind: The kind, such as `trace_converters`.
+        name: Only register the plugin of this name, if it exists; its errors are raised.
+        built_in: Only register what is part of ace, without searching for plugins.
+    """
+    if (kind, name, built_in) not in filled:
+        import_module("ace.plugins.registering").fill(kind, name=name, built_in=built_in)
 
 
 @final

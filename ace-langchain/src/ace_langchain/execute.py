@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.integrations import checked_class, extract_cited_skill_ids, renamed
+from ace.integrations import checked_class, extract_cited_skill_ids
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
 from ace_langchain.chains import (
@@ -81,8 +81,6 @@ class LangChainExecuteStep:
             None uses the limit of the graph. (`create_agent` allows 9,999.)
         timeout: The time limit of a run, in seconds.
         skill_budget_tokens: The maximum size of the skills, in tokens; None includes all skills.
-        timeout_seconds: The old name of timeout.
-        budget_tokens: The old name of skill_budget_tokens.
 
     Raises:
         TypeError: The object is not a Runnable.
@@ -108,8 +106,6 @@ class LangChainExecuteStep:
         recursion_limit: int | None = 50,
         timeout: float | None = None,
         skill_budget_tokens: int | None = None,
-        timeout_seconds: float | None = None,
-        budget_tokens: int | None = None,
     ) -> None:
         load("langchain_core.runnables", needed_by="LangChainExecuteStep")
         _check_runnable(runnable)
@@ -119,7 +115,6 @@ class LangChainExecuteStep:
             raise ValueError(f"call must be one of {', '.join(map(repr, CALLS))}, got {call!r}")
         if on_chunk is not None and call != "stream":
             raise ValueError(f"on_chunk needs call='stream'; call={call!r} gives no chunks")
-        timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
         if timeout is not None and timeout <= 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         self.runnable = runnable
@@ -142,7 +137,7 @@ class LangChainExecuteStep:
         self.options = dict(options or {})
         self.recursion_limit = recursion_limit
         self.timeout = timeout
-        self.skill_budget_tokens = renamed("budget_tokens", budget_tokens, "skill_budget_tokens", skill_budget_tokens)
+        self.skill_budget_tokens = skill_budget_tokens
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Run the sample and set `trace` to the result.

@@ -138,7 +138,7 @@ class OpenClawToTrace:
 
 
 OpenClawToTraceStep = OpenClawToTrace
-"""The old name of `OpenClawToTrace`."""
+"""Another name of `OpenClawToTrace`."""
 
 
 def _steps(lines: Sequence[Line]) -> list[TraceStep]:

@@ -267,16 +267,6 @@ def test_a_training_takes_the_options_of_every_run() -> None:
     assert sorted(done) == [0, 1, 2] and len(result.results) == 3
 
 
-def test_order_is_the_old_name_of_shuffle_and_the_caller_is_told() -> None:
-    with served() as server:
-        new = trainer_for(server, ValidationSettings(interval=100)).train(PRICES[:4], VALIDATION, shuffle=5)
-        with pytest.warns(DeprecationWarning, match=r"^order is called shuffle now; .* until 0\.2$") as warned:
-            old = trainer_for(server, ValidationSettings(interval=100)).train(PRICES[:4], VALIDATION, order=5)
-    asked = [[result.sample.question for result in training.results if result.sample] for training in (new, old)]
-    assert asked[0] == asked[1] != [sample.question for sample in PRICES[:4]]
-    assert [warning.filename for warning in warned] == [__file__]
-
-
 def test_a_training_always_waits_for_what_it_learns() -> None:
     with served() as server, pytest.raises(ValueError, match="wait must be True for a training"):
         trainer_for(server, ValidationSettings()).train(PRICES[:2], VALIDATION, wait=False)

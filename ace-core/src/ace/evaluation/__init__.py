@@ -156,5 +156,4 @@ __getattr__, __dir__ = lazy_exports(
         "split_samples": "splits",
         "step_chart_svg": "report",
     },
-    old_names={"ValidationCourse": "ace.evaluation.ValidationSchedule"},
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final
 
-from ace.arguments import checked_arguments, checked_class, renamed
+from ace.arguments import checked_arguments, checked_class
 from ace.context import ACEStepContext
 from ace.evaluation.splits import check_disjoint
 from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
@@ -170,7 +170,6 @@ class Trainer:
         validation: Sequence[ACESample],
         *,
         epochs: int = 1,
-        order: int | None = None,
         on_point: Callable[[ValidationPoint], None] | None = None,
         **options: Unpack[TrainingOptions],
     ) -> TrainingResult:
@@ -184,7 +183,6 @@ class Trainer:
             samples: The samples to learn from.
             validation: The samples to validate on; none of them may be in `samples`.
             epochs: The number of passes over the samples.
-            order: The old name of `shuffle`, which works until 0.2, with a deprecation warning.
             on_point: Called with each new validation.
             **options: skillbook or skillbook_path, and the other settings of learning, see `LearningSettings`; and
                 those of every run, see `RunOptions`. `max_cost` includes the validations. `resume` continues an
@@ -210,7 +208,6 @@ class Trainer:
         book = settings.book()
         given = run.get("cancel_token")
         token = CancellationToken() if given is None else given
-        run["shuffle"] = renamed("order", order, "shuffle", run.get("shuffle"))
         run["cancel_token"] = token
         run["run_id"] = name
         run["resume"] = bool(resume) and _is_begun(book, name)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ace.lazy_plugins import filled
 from ace.plugins.catalogue import loading_lock
 from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
@@ -23,6 +22,7 @@ from ace.plugins.specs import (
     StoreSpec,
     TraceConverterSpec,
 )
+from ace.registry import filled
 
 if TYPE_CHECKING:
     from ace.plugins.catalogue import CataloguedPlugin
@@ -103,7 +103,7 @@ class _BuiltIn:
 
 
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-    """Register what plugins provide of one kind. `ace.lazy_plugins.fill` calls it unless that has been done already.
+    """Register what plugins provide of one kind. `ace.registry.fill` calls it unless that has been done already.
 
     Args:
         kind: The kind, such as `trace_converters`.

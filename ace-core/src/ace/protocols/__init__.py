@@ -1,6 +1,5 @@
 """The protocols of roles, clients and managers, their errors and events, and the registries that plugins fill."""
 
-from ace.lazy_exports import lazy_exports
 from ace.protocols.deduplication import (
     AsksSkillManagerLike,
     CaseOutcomeLike,
@@ -107,12 +106,3 @@ __all__ = [
     "unregister_model_prefix",
     "unregister_trace_converter",
 ]
-
-_IN_CALLS = (
-    *("AnswerBudget", "BLOCKING", "CallScope", "Calling", "ON_LOOP", "RecordedAnswers", "answer_budget", "call_scope"),
-    *("current_answer_budget", "current_call_scope", "finished", "note_model_call", "own_twin", "redactor_for"),
-    "within_seconds",
-)
-"""Names that have moved to `ace.calls`."""
-
-__getattr__, __dir__ = lazy_exports(__name__, {}, old_names={name: f"ace.calls.{name}" for name in _IN_CALLS})

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ace.arguments import file_path
-from ace.lazy_plugins import fill
-from ace.registry import Registry
+from ace.registry import Registry, fill
 from ace.skillbook.locations import has_scheme, shown_location
 
 if TYPE_CHECKING:

@@ -94,5 +94,4 @@ __getattr__, __dir__ = lazy_exports(
         "listed_section": "sections",
         "unfinished_artifacts": "artifacts",
     },
-    old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )
