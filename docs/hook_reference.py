@@ -47,9 +47,9 @@ ok
 
 def page() -> str:
     """The page, as the source of the hooks has it."""
-    imports = "(\n    " + ",\n    ".join([*sorted(hooks.HOOKS.values()), "hookimpl"]) + ",\n)"
+    imports = "(\n    " + ",\n    ".join([*sorted(spec.__name__ for spec in hooks.HOOKS.values()), "hookimpl"]) + ",\n)"
     parts = [HEAD.format(imports=imports)]
-    parts += [hook_section(f"ace_{kind}", spec) for kind, spec in hooks.HOOKS.items()]
+    parts += [hook_section(f"ace_{kind}", spec.__name__) for kind, spec in hooks.HOOKS.items()]
     parts.append(TAIL.format(kinds="\n".join(hooks.HOOKS)))
     return "\n".join(parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -13,7 +13,10 @@ from ace.plugins import Discovery, PluginConflictError, PluginLoadError, discove
 class Distribution:
     name: str
     version: str = "1.0"
-    metadata: dict[str, str] = field(default_factory=dict)
+
+    def read_text(self, filename: str) -> str | None:
+        described = f"Metadata-Version: 2.4\nName: {self.name}\nVersion: {self.version}\nSummary: Do it.\n\nName: no\n"
+        return described if filename == "METADATA" else None
 
 
 @dataclass
@@ -112,6 +115,11 @@ def test_no_plugin_takes_a_name_of_ace_itself(name: str) -> None:
 def test_a_name_is_written_in_one_way(name: str) -> None:
     [plugin] = found((name, "ace-acme")).plugins
     assert isinstance(plugin.problem, PluginLoadError)
+
+
+def test_the_distribution_is_described_by_the_headers_of_its_metadata() -> None:
+    [plugin] = found(("acme", "ace-acme")).plugins
+    assert (plugin.distribution, plugin.version, plugin.summary) == ("ace-acme", "1.0", "Do it.")
 
 
 def test_an_entry_point_without_a_distribution_is_taken() -> None:

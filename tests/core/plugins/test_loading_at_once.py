@@ -61,7 +61,7 @@ def printed(folder: Path, code: str, **modules: str) -> list[str]:
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ace-{name}\nVersion: 1.0\n", encoding="utf-8")
             (info / "entry_points.txt").write_text(f"[ace.plugins]\n{name} = {name}\n", encoding="utf-8")
     environ = command_environment(folder, {"PYTHONPATH": str(folder), "ACE_PLUGINS": ",".join(modules)})
-    # Two threads that wait for each other would wait for ever; the time only ends the process then.
+    # Two threads that wait for each other would wait indefinitely; the time only ends the process then.
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, encoding="utf-8", check=False, timeout=120
     )

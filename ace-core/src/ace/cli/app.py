@@ -22,8 +22,7 @@ from cyclopts.argument import Argument
 from cyclopts.utils import is_option_like
 
 import ace
-from ace.cli import command_table
-from ace.cli.command_table import built_in_names
+from ace.cli.command_table import ace_commands, built_in_names
 from ace.cli.errors import WRONG_USAGE, UsageError, print_error
 from ace.cli.overview import EPILOGUE, HELP
 from ace.cli.plugin_commands import (
@@ -31,8 +30,7 @@ from ace.cli.plugin_commands import (
     call_command,
     why_unknown,
 )
-from ace.plugins import CommandSpec, ObserverOption
-from ace.plugins.loading import load_hooks
+from ace.plugins import ObserverOption, ObserverSpec
 
 __all__ = ["build_app", "run_command"]
 
@@ -61,11 +59,10 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened
         default_parameter=Parameter(show_default=_shown_default),
     )
-    built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
-    for spec in built_in:
+    for spec in ace_commands():
         app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
     if not arguments or arguments[0] not in built_in_names():
-        add_plugin_commands(app, arguments, built_in_names())
+        add_plugin_commands(app, arguments)
     elif arguments[1:2] in ([], ["--help"], ["-h"]):
         _import_commands(app[arguments[0]])
     return app
@@ -80,9 +77,10 @@ def _options_of_plugins(arguments: Sequence[str]) -> str:
     """Return the paragraphs of a command's help about the options for observers; empty if it is not shown."""
     if "--help" not in arguments and "-h" not in arguments:
         return ""
-    from ace.plugins.access import all_observer_options
+    from ace.plugins.catalogue import catalogue
 
-    options = [f"- {_shown_option(each)}: {each.summary.rstrip('.')}." for each in all_observer_options()]
+    specs = [spec for plugin in catalogue().providing(ObserverSpec) for spec in plugin.specs_of(ObserverSpec)]
+    options = [f"- {_shown_option(option)}: {option.summary.rstrip('.')}." for spec in specs for option in spec.options]
     return "\n".join(("Options of plugins, for all commands:\n", *options, "\n")) if options else ""
 
 

@@ -1,18 +1,14 @@
-"""The table of the built-in commands, provided through the hook that plugins use; help imports no command."""
+"""The table of the built-in commands, in the form of the commands of plugins; help imports no command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ace.plugins import hookimpl
-
 if TYPE_CHECKING:
     from ace.plugins import CommandSpec
 
-__all__ = ["ACE_API", "ace_commands", "built_in_names", "built_in_summaries"]
-
-ACE_API = 1
+__all__ = ["ace_commands", "built_in_names", "built_in_summaries"]
 
 _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("learn", "command", "Learn from recorded traces."),
@@ -30,7 +26,6 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
 )
 
 
-@hookimpl
 def ace_commands() -> Iterator[CommandSpec]:
     """Return the built-in commands.
 

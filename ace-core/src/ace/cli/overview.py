@@ -1,12 +1,12 @@
-"""The page of `ace --help`. Neither a command nor a plugin nor the parser of their arguments is imported for it."""
+"""The page of `ace --help`. It imports the hook modules of plugins, but no command and no parser of arguments."""
 
 from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ace.cli.command_table import built_in_names, built_in_summaries
+from ace.cli.command_table import built_in_summaries
 
 __all__ = ["EPILOGUE", "HELP", "overview"]
 
@@ -48,10 +48,8 @@ def overview() -> str:
         >>> print(overview().partition("\\n")[0])
         Usage: ace COMMAND [OPTIONS] [ARGUMENTS]
     """
-    from ace.plugins.catalogue import plugin_commands
-
     built_in = built_in_summaries()
-    plugins = {command.name.replace("_", "-"): f"{command.summary.rstrip('.')}." for command in plugin_commands()}
+    plugins = {name.replace("_", "-"): f"{summary.rstrip('.')}." for name, summary in plugin_summaries().items()}
     of_plugins = {name: summary for name, summary in plugins.items() if name not in built_in}
     width = min(_columns(), _WIDEST)
     indent = max(map(len, (*built_in, *of_plugins, *_FLAGS))) + 2
@@ -62,7 +60,7 @@ def overview() -> str:
     ]
     if of_plugins:
         parts.append("\n".join(("Plugin commands:", *_rows(of_plugins, indent, width))))
-    broken = _broken_plugins()
+    broken = _broken_plugins(plugins.keys() & built_in.keys())
     if broken:
         parts.append(
             textwrap.fill(f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.", width)
@@ -95,14 +93,24 @@ def _rows(summaries: Mapping[str, str], indent: int, width: int) -> Iterator[str
             yield textwrap.fill(f"  {name.ljust(indent)}{text}", width, subsequent_indent=" " * (indent + 2))
 
 
-def _broken_plugins() -> list[str]:
-    """Return the plugins that will not work, as far as that is known without importing them."""
-    from ace.plugins.catalogue import catalogue, plugin_commands
+def plugin_summaries() -> dict[str, str]:
+    """Return what the command of each plugin does, by the name of the plugin. Only the hook modules are imported."""
+    from ace.plugins import CommandSpec
+    from ace.plugins.catalogue import catalogue
+
+    return {
+        plugin.name: plugin.specs_of(CommandSpec)[0].summary or plugin.installed.summary
+        for plugin in catalogue().providing(CommandSpec)
+    }
+
+
+def _broken_plugins(hidden: Iterable[str]) -> list[str]:
+    """Return the plugins that cannot be loaded, and those whose commands have the names of others."""
+    from ace.plugins.catalogue import catalogue
 
     broken = {
-        plugin.installed.name
+        plugin.name.replace("_", "-")
         for plugin in catalogue().plugins()
-        if plugin.installed.is_enabled and plugin.loading_problem() is not None
+        if plugin.installed.is_enabled and plugin.error is not None
     }
-    hidden = {command.name for command in plugin_commands() if command.name.replace("_", "-") in built_in_names()}
-    return sorted(name.replace("_", "-") for name in broken | hidden)
+    return sorted(broken.union(hidden))

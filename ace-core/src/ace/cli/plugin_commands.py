@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from cyclopts import App, Parameter
 
+from ace.cli.command_table import built_in_names
 from ace.cli.console import results_only
 from ace.cli.errors import WITH_FAILURES, print_error
+from ace.cli.overview import plugin_summaries
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings, SettingValue
+    from ace.plugins.loading import Plugin
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
     from ace.skillbook import Skillbook
@@ -65,7 +68,7 @@ class CommandContext:
         """
         from ace.cli.settings import FIELDS, load_settings
 
-        names = [each.name for each in FIELDS]
+        names = [field.name for field in FIELDS]
         for option in options:
             if option not in names:
                 raise TypeError(
@@ -159,29 +162,48 @@ def not_called() -> None:
     """Represent a command that is not the one being called; so it is not imported to show the help."""
 
 
-def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection[str]) -> None:
-    """Add the commands of all plugins.
+def add_plugin_commands(app: App, arguments: Sequence[str]) -> None:
+    """Add the command of the plugin that is called; of all plugins, if none of them is.
 
     Args:
         app: The app.
         arguments: What follows `ace`; the command that they call is imported.
-        built_in: The names that plugins cannot take.
 
     Raises:
         PluginError: The command that is called cannot be imported.
     """
-    from ace.plugins.access import load_command
-    from ace.plugins.catalogue import plugin_commands
+    plugin = plugin_called(arguments)
+    if plugin is not None:
+        from ace.plugins.access import load_command
 
-    for command in plugin_commands():
-        shown = command.name.replace("_", "-")
-        if shown in built_in:  # `ace --help` and `ace plugins` say so
-            continue
-        names = [shown] if shown == command.name else [shown, command.name]
-        if arguments and arguments[0] in names:
-            _add_called(app, load_command(command.name), arguments[0])
-        else:
-            app.command("ace.cli.plugin_commands:not_called", name=shown, help=command.summary, group=GROUP)
+        _add_called(app, load_command(plugin.name), arguments[0])
+        return
+    for name, summary in plugin_summaries().items():
+        shown = name.replace("_", "-")
+        if shown not in built_in_names():  # `ace --help` and `ace plugins` say so
+            app.command("ace.cli.plugin_commands:not_called", name=shown, help=summary, group=GROUP)
+
+
+def plugin_called(arguments: Sequence[str]) -> Plugin | None:
+    """Return the plugin whose command is called; None if it is not a command of a plugin.
+
+    Args:
+        arguments: What follows `ace`.
+
+    Raises:
+        PluginError: A plugin has this name, but cannot be loaded.
+    """
+    if not arguments or arguments[0] in built_in_names() or arguments[0].startswith("-"):
+        return None
+    from ace.plugins import CommandSpec, UnknownPluginError
+    from ace.plugins.catalogue import catalogue
+
+    try:
+        plugin = catalogue().find(arguments[0])
+    except UnknownPluginError:
+        return None
+    is_called = arguments[0].replace("-", "_") == plugin.name
+    return plugin if is_called and plugin.load().specs_of(CommandSpec) else None
 
 
 def _add_called(app: App, called: App | Callable[..., object], name: str) -> None:
@@ -217,36 +239,21 @@ def call_command(
     return returned
 
 
-def plugin_called(arguments: Sequence[str]) -> str | None:
-    """Return the name of the plugin whose command is called, if it is a command of a plugin.
-
-    Args:
-        arguments: What follows `ace`.
-    """
-    from ace.plugins.catalogue import plugin_commands
-
-    names = {command.name for command in plugin_commands()}
-    return next((name for name in names if arguments and arguments[0].replace("-", "_") == name), None)
-
-
-def print_plugin_failure(plugin: str, error: Exception) -> int:
+def print_plugin_failure(plugin: Plugin, error: Exception) -> int:
     """Say that the command of a plugin failed with an error that it did not expect.
 
     Args:
-        plugin: The name of the plugin.
+        plugin: The plugin.
         error: What its command raised.
 
     Returns:
         The exit code.
     """
-    from ace.plugins.catalogue import catalogue
     from ace.protocols.errors import error_text
 
     said = ": ".join(filter(None, (type(error).__name__, error_text(error))))
-    print_error(
-        f"{catalogue().find(plugin).owner}: its command failed: {said}; "
-        f"`ace --debug {plugin.replace('_', '-')} ...` shows where"
-    )
+    shown = plugin.name.replace("_", "-")
+    print_error(f"{plugin.owner}: its command failed: {said}; `ace --debug {shown} ...` shows where")
     return WITH_FAILURES
 
 
@@ -260,11 +267,9 @@ def why_unknown(name: str) -> str | None:
     from ace.plugins.catalogue import catalogue
 
     try:
-        loaded = catalogue().find(name).load()
+        plugin = catalogue().find(name).load()
     except UnknownPluginError as error:
-        return (
-            str(error) if any(name.replace("-", "_") == each.installed.name for each in catalogue().plugins()) else None
-        )
+        return str(error) if any(name.replace("-", "_") == plugin.name for plugin in catalogue().plugins()) else None
     except PluginError as error:
         return str(error)
-    return f"{loaded.targets.owner} provides no command; it provides: {', '.join(loaded.specs)}"
+    return f"{plugin.owner} provides no command; it provides: {', '.join(plugin.specs)}"

@@ -1,39 +1,34 @@
-"""Plugins: extensions of ace in other distributions, imported on first use.
+"""Plugins: extensions of ace in other distributions, found by entry points and called through hooks.
 
 Users request what a plugin provides by the plugin's name; authors write a hook module with `hookimpl` and specs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ace.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter, temporary
-    from ace.plugins.catalogue import PluginInfo, list_plugins
-    from ace.plugins.discovery import Discovery, InstalledPlugin, discover
-    from ace.plugins.errors import (
-        MissingFrameworkError,
-        PluginApiError,
-        PluginConflictError,
-        PluginError,
-        PluginLoadError,
-        UnknownPluginError,
-    )
-    from ace.plugins.hooks import hookimpl
-    from ace.plugins.specs import (
-        CommandSpec,
-        EmbedderSpec,
-        ExecuteStepSpec,
-        ExtraStepsSpec,
-        LLMClientSpec,
-        ObserverOption,
-        ObserverSpec,
-        RunnerSpec,
-        StoreSpec,
-        TraceConverterSpec,
-    )
+from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter, temporary
+from ace.plugins.catalogue import PluginInfo, list_plugins
+from ace.plugins.discovery import Discovery, InstalledPlugin, discover
+from ace.plugins.errors import (
+    MissingFrameworkError,
+    PluginApiError,
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    UnknownPluginError,
+)
+from ace.plugins.hooks import hookimpl
+from ace.plugins.specs import (
+    CommandSpec,
+    EmbedderSpec,
+    ExecuteStepSpec,
+    ExtraStepsSpec,
+    LLMClientSpec,
+    ObserverOption,
+    ObserverSpec,
+    RunnerSpec,
+    StoreSpec,
+    TraceConverterSpec,
+)
 
 __all__ = [
     "CommandSpec",
@@ -64,37 +59,3 @@ __all__ = [
     "list_plugins",
     "temporary",
 ]
-
-
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "CommandSpec": "specs",
-        "Discovery": "discovery",
-        "EmbedderSpec": "specs",
-        "ExecuteStepSpec": "specs",
-        "ExtraStepsSpec": "specs",
-        "InstalledPlugin": "discovery",
-        "LLMClientSpec": "specs",
-        "MissingFrameworkError": "errors",
-        "ObserverOption": "specs",
-        "ObserverSpec": "specs",
-        "PluginApiError": "errors",
-        "PluginConflictError": "errors",
-        "PluginError": "errors",
-        "PluginInfo": "catalogue",
-        "PluginLoadError": "errors",
-        "RunnerSpec": "specs",
-        "StoreSpec": "specs",
-        "TraceConverterSpec": "specs",
-        "UnknownPluginError": "errors",
-        "discover": "discovery",
-        "get_execute_step": "access",
-        "get_llm_client": "access",
-        "get_runner": "access",
-        "get_trace_converter": "access",
-        "hookimpl": "hooks",
-        "list_plugins": "catalogue",
-        "temporary": "access",
-    },
-)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
-from ace.plugins.catalogue import CataloguedPlugin, catalogue
+from ace.plugins.catalogue import catalogue
 from ace.plugins.discovery import InstalledPlugin
-from ace.plugins.errors import PluginError, PluginLoadError, UnknownPluginError
-from ace.plugins.loading import PluginCode, load_hooks
+from ace.plugins.errors import PluginLoadError, UnknownPluginError
+from ace.plugins.loading import Plugin, loading_lock
 from ace.plugins.specs import (
     CommandSpec,
     ExecuteStepSpec,
@@ -25,32 +24,25 @@ from ace.plugins.specs import (
 
 if TYPE_CHECKING:
     from ace.pipeline import StepProtocol
-    from ace.plugins.loading import LoadedPlugin
     from ace.protocols import ModelClientFactory
     from ace.runners import IntegrationRunner
 
 __all__ = [
-    "all_observer_options",
     "get_execute_step",
     "get_llm_client",
     "get_runner",
     "get_trace_converter",
     "load_command",
     "observer_options",
-    "only",
     "temporary",
 ]
 
-SomeSpec = TypeVar("SomeSpec", bound=Spec)
-
-_KINDS: dict[type[Spec], str] = {
+_KINDS: Final[dict[type[Spec], str]] = {
     ExecuteStepSpec: "an execute step",
     TraceConverterSpec: "a trace converter",
     LLMClientSpec: "an LLM client",
     CommandSpec: "a command",
 }
-
-_lock = threading.Lock()
 
 
 def get_runner(name: str) -> Any:  # the class is the plugin's own; its constructors differ
@@ -64,13 +56,14 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
         PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
     plugin = catalogue().find(name).load()
-    own = plugin.specs_of(RunnerSpec)
-    if own:
-        return _called_later(plugin, own[0])
+    runners = plugin.specs_of(RunnerSpec)
+    if runners:
+        return _callable(plugin, runners[0])
     steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
     if not steps or not converters:
-        raise _not_given(plugin, "a runner, or an execute step and a trace converter from which to compose one")
-    return _composed_runner(plugin, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
+        raise _not_provided(plugin, "a runner, or an execute step and a trace converter from which to compose one")
+    with loading_lock:  # otherwise two threads could get two classes
+        return _composed_runner(plugin.name, _callable(plugin, steps[0]), _callable(plugin, converters[0]))
 
 
 def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
@@ -83,7 +76,7 @@ def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
         UnknownPluginError: No plugin has this name, or it does not provide such a step.
         PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
-    found: Callable[..., StepProtocol[Any]] = only(name, ExecuteStepSpec)
+    found: Callable[..., StepProtocol[Any]] = _only(name, ExecuteStepSpec)
     return found
 
 
@@ -97,7 +90,7 @@ def get_trace_converter(name: str) -> Callable[[], StepProtocol[Any]]:
         UnknownPluginError: No plugin has this name, or it does not provide a converter.
         PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
-    found: Callable[[], StepProtocol[Any]] = only(name, TraceConverterSpec)
+    found: Callable[[], StepProtocol[Any]] = _only(name, TraceConverterSpec)
     return found
 
 
@@ -111,109 +104,7 @@ def get_llm_client(name: str) -> ModelClientFactory:
         UnknownPluginError: No plugin has this name, or it does not provide an LLM client.
         PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
-    found: ModelClientFactory = only(name, LLMClientSpec)
-    return found
-
-
-def only(name: str, kind: type[SomeSpec]) -> Any:
-    """Return the target of a plugin's spec of one class.
-
-    Args:
-        name: The name of the plugin, with hyphens or underscores.
-        kind: The class of the spec.
-
-    Raises:
-        PluginError: No plugin has this name, it has no such spec, or it cannot be loaded.
-    """
-    plugin = catalogue().find(name).load()
-    specs = plugin.specs_of(kind)
-    if not specs:
-        raise _not_given(plugin, _KINDS[kind])
-    return _called_later(plugin, specs[0])
-
-
-def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
-    found = plugin.resolve(spec)
-    if not callable(found):
-        raise PluginLoadError(
-            f"{plugin.targets.owner}: {spec.target!r} must be a class or a function, got a {type(found).__name__}"
-        )
-    return found
-
-
-def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
-    given = ", ".join(plugin.specs)
-    return UnknownPluginError(f"{plugin.targets.owner} does not provide {what}; it provides: {given}")
-
-
-def _composed_runner(
-    plugin: LoadedPlugin, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
-) -> type[IntegrationRunner]:
-    """Return the composed runner class of a plugin, which is created once.
-
-    Args:
-        plugin: The plugin.
-        execute_step: The class of its execute step; it is called with the arguments of `from_roles` other than roles.
-        to_trace: The class of its trace converter.
-    """
-    with _lock:  # otherwise two threads could get two classes
-        return _composed(plugin.name, plugin.targets.owner, execute_step, to_trace)
-
-
-@cache
-def _composed(
-    name: str, owner: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
-) -> type[IntegrationRunner]:
-    from ace.runners import IntegrationRunner
-
-    class ComposedRunner(IntegrationRunner):
-        integration = name
-
-    code = PluginCode(f"creating a step of {owner}")
-    ComposedRunner.execute_step = staticmethod(_watched(execute_step, code))
-    ComposedRunner.to_trace = staticmethod(_watched(to_trace, code))
-    ComposedRunner.__name__ = ComposedRunner.__qualname__ = f"{name.title().replace('_', '')}Runner"
-    ComposedRunner.__doc__ = f"Runs tasks with the plugin {name!r} and learns from them."
-    return ComposedRunner
-
-
-def _watched(create: Callable[..., StepProtocol[Any]], code: PluginCode) -> Callable[..., StepProtocol[Any]]:
-    """Return a function with the same signature; a warning names the plugin if it takes long."""
-
-    @wraps(create, updated=())  # the class of a step has attributes of its own
-    def created(*args: object, **kwargs: object) -> StepProtocol[Any]:
-        with code.running():
-            return create(*args, **kwargs)
-
-    return created
-
-
-def observer_options(option: str) -> list[ObserverOption]:
-    """Return the options of the observer to whose plugin an option belongs by its name; only that one is imported.
-
-    Args:
-        option: The name of the option, with or without hyphens at the beginning.
-
-    Raises:
-        PluginError: The plugin cannot be loaded.
-    """
-    given = option.lstrip("-")
-    for plugin in catalogue().giving("observers"):
-        shown = plugin.installed.name.replace("_", "-")
-        if given == shown or given.startswith(f"{shown}-"):
-            return [each for spec in plugin.load().specs_of(ObserverSpec) for each in spec.options]
-    return []
-
-
-def all_observer_options() -> list[ObserverOption]:
-    """Return the options of the observers of all plugins that can be loaded. Only their hook modules are imported."""
-    found: list[ObserverOption] = []
-    for plugin in catalogue().giving("observers"):
-        try:
-            loaded = plugin.load()
-        except PluginError:  # `ace --help` and `ace plugins` list it
-            continue
-        found += (option for spec in loaded.specs_of(ObserverSpec) for option in spec.options)
+    found: ModelClientFactory = _only(name, LLMClientSpec)
     return found
 
 
@@ -226,8 +117,71 @@ def load_command(name: str) -> Callable[..., Any]:
     Raises:
         PluginError: The plugin cannot be loaded; the message names plugin, distribution, version and cause.
     """
-    found: Callable[..., Any] = only(name, CommandSpec)
+    found: Callable[..., Any] = _only(name, CommandSpec)
     return found
+
+
+def observer_options(option: str) -> list[ObserverOption]:
+    """Return the options of the observer to whose plugin an option belongs by its name; only that one is imported.
+
+    Args:
+        option: The name of the option, with or without hyphens at the beginning.
+
+    Raises:
+        PluginError: The plugin cannot be loaded.
+    """
+    name = option.lstrip("-")
+    for plugin in catalogue().usable():
+        shown = plugin.name.replace("_", "-")
+        if name == shown or name.startswith(f"{shown}-"):
+            specs = plugin.load().specs_of(ObserverSpec)
+            return [option for spec in specs for option in spec.options]
+    return []
+
+
+def _only(name: str, kind: type[Spec]) -> Any:
+    """Return the target of a plugin's spec of one class."""
+    plugin = catalogue().find(name).load()
+    specs = plugin.specs_of(kind)
+    if not specs:
+        raise _not_provided(plugin, _KINDS[kind])
+    return _callable(plugin, specs[0])
+
+
+def _callable(plugin: Plugin, spec: Spec) -> Any:
+    found = plugin.target(spec)
+    if not callable(found):
+        raise PluginLoadError(
+            f"{plugin.owner}: {spec.target!r} must be a class or a function, got a {type(found).__name__}"
+        )
+    return found
+
+
+def _not_provided(plugin: Plugin, what: str) -> UnknownPluginError:
+    return UnknownPluginError(f"{plugin.owner} does not provide {what}; it provides: {', '.join(plugin.specs)}")
+
+
+@cache
+def _composed_runner(
+    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+) -> type[IntegrationRunner]:
+    """Return a runner class that is composed of two steps.
+
+    Args:
+        name: The name of the plugin.
+        execute_step: The class of its execute step; it is called with the arguments of `from_roles` other than roles.
+        to_trace: The class of its trace converter.
+    """
+    from ace.runners import IntegrationRunner
+
+    class ComposedRunner(IntegrationRunner):
+        integration = name
+
+    ComposedRunner.execute_step = staticmethod(execute_step)
+    ComposedRunner.to_trace = staticmethod(to_trace)
+    ComposedRunner.__name__ = ComposedRunner.__qualname__ = f"{name.title().replace('_', '')}Runner"
+    ComposedRunner.__doc__ = f"Runs tasks with the plugin {name!r} and learns from them."
+    return ComposedRunner
 
 
 @contextmanager
@@ -256,11 +210,9 @@ def temporary(plugin: object, *, name: str) -> Iterator[None]:
     from ace.plugins.registering import forget
 
     module = str(getattr(plugin, "__name__", type(plugin).__qualname__))
-    installed = InstalledPlugin(name=name, module=module, distribution="temporary", version="")
-    loaded = load_hooks(plugin, name, f"plugin {name!r} of {module}")
-    there = CataloguedPlugin(installed, loaded)
+    there = Plugin(InstalledPlugin(name=name, module=module, distribution=module, version=""), plugin).load()
     for hidden in catalogue().plugins():
-        if hidden.installed.name == name:
+        if hidden.name == name:
             forget(hidden)
     try:
         with catalogue().including(there):

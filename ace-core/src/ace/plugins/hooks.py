@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import pluggy
 
-from ace.plugins.errors import PluginApiError
+from ace.plugins.specs import (
+    CommandSpec,
+    EmbedderSpec,
+    ExecuteStepSpec,
+    ExtraStepsSpec,
+    LLMClientSpec,
+    ObserverSpec,
+    RunnerSpec,
+    Spec,
+    StoreSpec,
+    TraceConverterSpec,
+)
 
-if TYPE_CHECKING:
-    from ace.plugins.specs import (
-        CommandSpec,
-        EmbedderSpec,
-        ExecuteStepSpec,
-        ExtraStepsSpec,
-        LLMClientSpec,
-        ObserverSpec,
-        RunnerSpec,
-        StoreSpec,
-        TraceConverterSpec,
-    )
-
-__all__ = [
-    "ACCEPTED_API",
-    "ENTRY_POINT_GROUP",
-    "HOOKS",
-    "check_api",
-    "hook_names",
-    "hookimpl",
-    "undecorated_hook",
-    "unknown_hook",
-]
+__all__ = ["ENTRY_POINT_GROUP", "HOOKS", "hookimpl"]
 
 ENTRY_POINT_GROUP: Final = "ace.plugins"
 """The group of entry points; the name of an entry point is the name of the plugin."""
-
-CURRENT_API: Final = 1
-"""The current value of `ACE_API`."""
-ACCEPTED_API: Final = (1,)
-"""The supported values of `ACE_API`: the current one and, later, the previous one."""
 
 hookimpl = pluggy.HookimplMarker("ace")
 """The decorator for the hooks of a plugin."""
@@ -165,65 +149,16 @@ def ace_extra_steps() -> Iterable[ExtraStepsSpec]:
     return ()
 
 
-HOOKS: Final = {
-    "execute_steps": "ExecuteStepSpec",
-    "trace_converters": "TraceConverterSpec",
-    "runners": "RunnerSpec",
-    "llm_clients": "LLMClientSpec",
-    "commands": "CommandSpec",
-    "observers": "ObserverSpec",
-    "stores": "StoreSpec",
-    "embedders": "EmbedderSpec",
-    "extra_steps": "ExtraStepsSpec",
+HOOKS: Final[Mapping[str, type[Spec]]] = {
+    "execute_steps": ExecuteStepSpec,
+    "trace_converters": TraceConverterSpec,
+    "runners": RunnerSpec,
+    "llm_clients": LLMClientSpec,
+    "commands": CommandSpec,
+    "observers": ObserverSpec,
+    "stores": StoreSpec,
+    "embedders": EmbedderSpec,
+    "extra_steps": ExtraStepsSpec,
 }
-"""The kinds of things that a plugin can provide, each with its spec; the hook of `runners` is `ace_runners`."""
-
-
-def check_api(api: object, owner: str) -> None:
-    """Check the `ACE_API` of a hook module.
-
-    Args:
-        api: The value; None if the module does not have one.
-        owner: The names of the plugin and its distribution, for errors.
-
-    Raises:
-        PluginApiError: This version of ace-core does not support the value.
-
-    Example:
-        >>> check_api(CURRENT_API, "plugin 'acme' of ace-acme 1.0")
-    """
-    if type(api) is int and api in ACCEPTED_API:
-        return
-    if api is None:
-        said, fix = "its hook module has no ACE_API", f"add ACE_API = {CURRENT_API}"
-    elif type(api) is not int:
-        said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
-    elif api > CURRENT_API:
-        said, fix = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
-    else:
-        said, fix = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
-    raise PluginApiError(f"{owner}: {said}; {fix}")
-
-
-def hook_names() -> str:
-    """Return the names of all hooks, for errors."""
-    return ", ".join(f"ace_{kind}" for kind in HOOKS)
-
-
-def unknown_hook(name: str) -> str:
-    """Return the error for a function that is marked as a hook, but is not one.
-
-    Example:
-        >>> print(unknown_hook("ace_runner"))
-        'ace_runner' is not a hook, did you mean 'ace_runners'? The hooks are ace_execute_steps, ...
-    """
-    from ace.arguments import closest_name  # only needed for an error
-
-    near = closest_name(name, [f"ace_{kind}" for kind in HOOKS])
-    meant = f", did you mean {near!r}?" if near else "."
-    return f"{name!r} is not a hook{meant} The hooks are {hook_names()}"
-
-
-def undecorated_hook(name: str) -> str:
-    """Return the error for a function that has the name of a hook, but not the decorator."""
-    return f"{name} is not marked as a hook; write @hookimpl above it"
+"""The kinds of things that a plugin can provide, each with the class of its specs. The hook of `runners` is
+`ace_runners`."""

@@ -25,6 +25,10 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _SUFFIX: Final = re.compile(r"\.[^/\\.A-Z]+")
 _TARGET: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_REFERENCES: Final = ("target", "produces", "accepts", "recognises", "parts", "place")
+"""The fields, of any spec, that name an object as `package.module:attribute`."""
+_TUPLES: Final = ("requires", "schemes", "suffixes")
+"""The fields, of any spec, that are tuples of strings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +57,20 @@ class Spec:
     def __post_init__(self) -> None:
         if not _is_written(_NAME, self.name):
             raise ValueError(f"{type(self).__name__}: name must match [a-z][a-z0-9_]*, got {self.name!r}")
-        self._check_reference("target", self.target)
-        self._check_texts("requires", self.requires)
+        for name in _REFERENCES:
+            reference = getattr(self, name, None)
+            if reference is not None and not _is_written(_TARGET, reference):
+                raise self._wrong(name, "written as 'package.module:attribute'", reference)
+        for name in _TUPLES:
+            self._check_texts(name, getattr(self, name, ()))
         for requirement in self.requires:
             self._check_requirement(requirement)
 
-    def _check_reference(self, field: str, reference: str) -> None:
-        if not _is_written(_TARGET, reference):
-            raise self._wrong(field, "written as 'package.module:attribute'", reference)
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Everything that it names, the target first."""
+        found = (getattr(self, name, None) for name in _REFERENCES)
+        return tuple(dict.fromkeys(reference for reference in found if reference is not None))
 
     def _check_texts(self, field: str, texts: object) -> None:
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
@@ -88,11 +98,6 @@ class ExecuteStepSpec(Spec):
     is_async: bool = False
     """Whether the step is called asynchronously."""
 
-    def __post_init__(self) -> None:
-        Spec.__post_init__(self)
-        if self.produces is not None:
-            self._check_reference("produces", self.produces)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConverterSpec(Spec):
@@ -115,17 +120,6 @@ class TraceConverterSpec(Spec):
     """For records that have names of their own: a function, as `package.module:function`, that is called with a record
     of `parts` and returns its name in runs and reports. A trace then keeps its name, and is not learned from again,
     if its line changes. Without this function, the name is that of the file and the line."""
-
-    def __post_init__(self) -> None:
-        Spec.__post_init__(self)
-        if self.accepts is not None:
-            self._check_reference("accepts", self.accepts)
-        if self.recognises is not None:
-            self._check_reference("recognises", self.recognises)
-        if self.parts is not None:
-            self._check_reference("parts", self.parts)
-        if self.place is not None:
-            self._check_reference("place", self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +153,7 @@ class LLMClientSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec(Spec):
-    """A subcommand of `ace`: a typed function or a cyclopts `App`. Underscores in its name become hyphens.
-
-    If its name and summary are string literals, the help shows them without importing the hook module.
-    """
+    """A subcommand of `ace`: a typed function or a cyclopts `App`. Underscores in its name become hyphens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +218,6 @@ class StoreSpec(Spec):
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
-        self._check_texts("schemes", self.schemes)
-        self._check_texts("suffixes", self.suffixes)
         for scheme in self.schemes:
             if not _is_written(_SCHEME, scheme):
                 raise self._wrong("a scheme", "in lower case, such as 'acme'", scheme)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import pytest
 
 from ace.plugins import PluginError
-from ace.plugins.catalogue import CataloguedPlugin, catalogue
-from ace.plugins.loading import LoadedPlugin
+from ace.plugins.catalogue import catalogue
+from ace.plugins.loading import Plugin
 from ace.plugins.specs import Spec
 
 __all__ = ["Conformance", "demand", "installed_plugins", "loaded_plugin", "resolved", "run_without", "spec_of"]
@@ -124,16 +124,16 @@ def demand(condition: object, said: str) -> None:
         pytest.fail(said, pytrace=False)
 
 
-def installed_plugins(name: str) -> list[CataloguedPlugin]:
+def installed_plugins(name: str) -> list[Plugin]:
     """Return the installed plugins of a name; there are several if they conflict.
 
     Args:
         name: The exact name of the entry point.
     """
-    return [plugin for plugin in catalogue().plugins() if plugin.installed.name == name]
+    return [plugin for plugin in catalogue().plugins() if plugin.name == name]
 
 
-def loaded_plugin(name: str) -> LoadedPlugin:
+def loaded_plugin(name: str) -> Plugin:
     """Return a plugin; skip the check if it cannot be loaded, which `PluginConformance` reports."""
     try:
         return catalogue().find(name).load()
@@ -157,6 +157,6 @@ def resolved(name: str, reference: str, requires: tuple[str, ...] = ()) -> objec
         requires: The requirements of the target.
     """
     try:
-        return loaded_plugin(name).targets.resolve(reference, requires)
+        return loaded_plugin(name).resolve(reference, requires)
     except PluginError as error:
         pytest.skip(f"cannot be checked before test_targets of PluginConformance holds: {error}")

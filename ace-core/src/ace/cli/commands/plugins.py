@@ -26,10 +26,9 @@ def plugins(
     /,
     *,
     check: Annotated[bool, Flag] = False,
-    check_timeout: float = 60.0,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the installed plugins. They are imported only with --check.
+    """List the installed plugins. What they provide is imported only with --check.
 
     The variables ACE_PLUGINS and ACE_PLUGINS_DISABLED, lists of names, choose which plugins are loaded.
 
@@ -41,14 +40,13 @@ def plugins(
 
     Args:
         name: Show only this plugin.
-        check: Load everything that each plugin provides, in a separate process per plugin, and report errors.
-        check_timeout: The timeout for each plugin with --check, in seconds.
+        check: Import everything that each plugin provides, check it, and report errors.
         as_json: Print one JSON object.
     """
     from ace.plugins import UnknownPluginError
 
     try:
-        return _check(name, as_json, check_timeout) if check else _list(name, as_json)
+        return _check(name, as_json) if check else _list(name, as_json)
     except UnknownPluginError as error:
         raise UsageError(str(error)) from error
 
@@ -79,7 +77,7 @@ def new(
     from ace.cli.plugin_template import EXTRAS, names_of_plugin, write_plugin
 
     check_is_path("--output", output)
-    chosen = [extra.strip() for each in extras for extra in each.split(",")]
+    chosen = [extra.strip() for listed in extras for extra in listed.split(",")]
     for extra in chosen:
         if extra not in EXTRAS:
             raise UsageError(f"--with takes {', '.join(EXTRAS)}, not {extra!r}")
@@ -93,7 +91,7 @@ def new(
     except FileExistsError as error:
         raise UsageError(f"{folder} already exists, so nothing was written; choose another name or --output") from error
     if as_json:
-        print_json({"command": "plugins new", "folder": str(folder), "files": [str(each) for each in written]})
+        print_json({"command": "plugins new", "folder": str(folder), "files": [str(path) for path in written]})
         return DONE
     print_text("\n".join(map(str, written)))
     note(
@@ -114,9 +112,9 @@ def _list(name: str | None, as_json: bool) -> int:
 
 def _with_command_conflict(info: PluginInfo) -> PluginInfo:
     """Return the description of a plugin, with a problem if its command has the name of a built-in one."""
-    from ace.cli.command_table import ace_commands
+    from ace.cli.command_table import built_in_names
 
-    if info.problem or "commands" not in info.kinds or info.name not in {spec.name for spec in ace_commands()}:
+    if info.problem or "commands" not in info.kinds or info.name not in built_in_names():
         return info
     problem = (
         f"plugin {info.name!r} of {info.distribution} {info.version}: its command is not available, since ace has a "
@@ -125,11 +123,11 @@ def _with_command_conflict(info: PluginInfo) -> PluginInfo:
     return replace(info, status="conflict", problem=problem)
 
 
-def _check(name: str | None, as_json: bool, timeout: float) -> int:
+def _check(name: str | None, as_json: bool) -> int:
     from ace.plugins.catalogue import catalogue
     from ace.plugins.checking import check_plugins, foreign_providers_of_ace
 
-    checked = check_plugins(name, timeout=timeout)
+    checked = check_plugins(name)
     hiding = [
         f"the distribution {other!r} brings an import package 'ace' too, which may hide that of ace-core; "
         f"run: pip uninstall {other}, then install ace-core again"
@@ -137,10 +135,10 @@ def _check(name: str | None, as_json: bool, timeout: float) -> int:
     ]
     for warning in hiding:
         note(f"ace: warning: {warning}")
-    infos = [_with_command_conflict(each.info) for each in checked]
+    infos = [_with_command_conflict(plugin.info) for plugin in checked]
     _print(infos, [*catalogue().warnings, *hiding], as_json, with_problems=False)
     conflicts = {info.problem for info in infos if info.status == "conflict"}
-    problems = list(dict.fromkeys(problem for each in checked for problem in each.problems))
+    problems = list(dict.fromkeys(problem for plugin in checked for problem in plugin.problems))
     shown: set[str] = set()
     for problem in problems:
         note(f"\n{problem.text}")
