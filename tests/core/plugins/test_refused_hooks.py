@@ -50,7 +50,22 @@ class Unreadable(BaseException):
         return str(1 / 0)
 
 
-STRANGER = RunnerSpec(name="other", target="a:b")
+class WithArgument:
+    ACE_API = 1
+
+    @hookimpl
+    def ace_runners(self, config: object) -> list[RunnerSpec]:
+        return []
+
+
+class Misspelt:
+    ACE_API = 1
+
+    @hookimpl
+    def ace_runner(self) -> list[RunnerSpec]:
+        return []
+
+
 RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
 
 
@@ -64,6 +79,8 @@ RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
         (SimpleNamespace(ACE_API=2), PluginApiError, "newer than 1"),
         (SimpleNamespace(ACE_API=1), PluginLoadError, "provides nothing"),
         (SimpleNamespace(ACE_API=1, ace_runners=list), PluginLoadError, "provides nothing; .* each under @hookimpl"),
+        (WithArgument(), PluginLoadError, "'ace_runners' .*'config'.*; the hooks are .*, and take no arguments"),
+        (Misspelt(), PluginLoadError, "unknown hook 'ace_runner'.*; the hooks are .* ace_runners, "),
         (
             runner_hooks([RunnerSpec(name="other", target="a:b")]),
             PluginLoadError,

@@ -42,3 +42,8 @@ def test_the_options_of_an_observer_begin_with_its_name_and_the_first_one_enable
     assert not spec.is_enabled({}) and ObserverSpec(name="night_owl", target="a:b").is_enabled({})
     with pytest.raises(ValueError, match=r"'night-owl', or begin with 'night-owl-', got 'night-owls'"):
         ObserverSpec(name="night_owl", target="a:b", options=(ObserverOption(name="night-owls", summary="Watch"),))
+
+
+def test_a_requirement_is_written_as_in_pep_508() -> None:
+    with pytest.raises(ValueError, match=r"a requirement must be written as in PEP 508, got 'acme agent>=2'"):
+        ExecuteStepSpec(name="acme", target="acme:Step", requires=("acme agent>=2",))

@@ -184,9 +184,7 @@ NOISY = SamplePlugin(
     """),
     {
         "steps": dedent("""
-            import logging
             import os
-            import threading
 
             def make_noise(of):
                 if os.environ.get("NOISE"):
@@ -200,22 +198,8 @@ NOISY = SamplePlugin(
                 def __call__(self, ctx):
                     raise ValueError("nothing is claimed")
 
-            calls = 0
-            told = threading.Event()
-
-            class Telling(logging.Handler):
-                def emit(self, record):
-                    told.set()
-
             def score(record):
-                global calls
-                calls += 1
                 make_noise("recogniser")
-                if pause := float(os.environ.get("PAUSE", 0)):
-                    if calls == 1:
-                        logging.getLogger("ace").addHandler(Telling())
-                    # The twelfth call waits until the warning has been logged, however long that takes.
-                    told.wait(pause if calls < 12 else None)
                 return 0.0
 
             def observe(event):
@@ -235,39 +219,15 @@ SAMPLES = (
         '    yield CommandSpec(name="learn", target="sample_learn.cli:command", summary="Learn")\n',
         {"cli": "def command(): print('mine')\n"},
     ),
-    SamplePlugin("sample_dies", "dies", "import os\nif os.environ.get('DIE'): os._exit(7)\n" + runner_hook("dies")),
-    SamplePlugin(
-        "sample_sleeps",
-        "sleeps",
-        "import os, time\nif os.environ.get('SLEEP'): time.sleep(float(os.environ['SLEEP']))\n" + runner_hook("sleeps"),
-    ),
     SamplePlugin(
         "sample_interrupts",
         "interrupts",
         "import os\nif os.environ.get('INTERRUPT'): raise KeyboardInterrupt\n" + runner_hook("interrupts"),
     ),
     SamplePlugin("sample_raises", "raises", "1 / 0\n" + runner_hook("raises")),
-    SamplePlugin("sample_exits", "exits", "import sys\nsys.exit(3)\n" + runner_hook("exits")),
-    SamplePlugin("sample_broken_source", "broken_source", "\n\nruners(:\n" + runner_hook("broken_source")),
-    SamplePlugin(
-        "sample_own_exception",
-        "own_exception",
-        "class Own(BaseException): ...\nraise Own('leave me alone')\n" + runner_hook("own_exception"),
-    ),
-    SamplePlugin("sample_generator_exit", "generator_exit", "raise GeneratorExit\n" + runner_hook("generator_exit")),
     SamplePlugin(
         "sample_too_old", "too_old", "ACE_API = 0\n" + runner_hook("too_old"), head="from ace.plugins import *\n"
     ),
-    SamplePlugin(
-        "sample_too_new", "too_new", "ACE_API = 99\n" + runner_hook("too_new"), head="from ace.plugins import *\n"
-    ),
-    SamplePlugin("sample_no_api", "no_api", runner_hook("no_api"), head="from ace.plugins import *\n"),
-    SamplePlugin("sample_misspelt", "misspelt", runner_hook("misspelt").replace("ace_runners", "ace_runner")),
-    SamplePlugin("sample_undecorated", "undecorated", runner_hook("undecorated").replace("@hookimpl", "")),
-    SamplePlugin("sample_arguments", "arguments", runner_hook("arguments").replace("ners():", "ners(config):")),
-    SamplePlugin("sample_empty", "empty", ""),
-    SamplePlugin("sample_wrong_spec", "wrong_spec", runner_hook("wrong_spec").replace("RunnerSpec", "LLMClientSpec")),
-    SamplePlugin("sample_wrong_target", "wrong_target", runner_hook("wrong_target", "ace.runners")),
     SamplePlugin("sample_other_name", "other_name", runner_hook("another")),
     SamplePlugin("sample_bad_name", "Bad-Name", runner_hook("bad_name")),
     SamplePlugin("sample_twin_one", "twin", runner_hook("twin")),
@@ -280,9 +240,6 @@ SAMPLES = (
     ),
     SamplePlugin("sample_old_framework", "old_framework", runner_hook("old_framework", requires='("pluggy>=99",)')),
     SamplePlugin(
-        "sample_bad_requirement", "bad_requirement", runner_hook("bad_requirement", requires='("sample framework>=2",)')
-    ),
-    SamplePlugin(
         "sample_undeclared",
         "undeclared",
         runner_hook("undeclared", "sample_undeclared.runner:Runner"),
@@ -291,12 +248,6 @@ SAMPLES = (
     SamplePlugin("sample_lost", "lost", runner_hook("lost", "sample_lost.nowhere:Runner")),
     SamplePlugin(
         "sample_lost_name", "lost_name", runner_hook("lost_name", "sample_lost_name.runner:Ruunner"), {"runner": ""}
-    ),
-    SamplePlugin(
-        "sample_bad_converter",
-        "bad_converter",
-        "1 / 0\n@hookimpl\ndef ace_trace_converters():\n"
-        "    yield TraceConverterSpec(name='bad_converter', target='a:b')\n",
     ),
     SamplePlugin(
         "sample_bad_command",

@@ -18,7 +18,6 @@ BUDGETS = {
     "from ace.plugins import hookimpl, RunnerSpec": 58,
     "from ace.plugins import get_runner; get_runner('good_one')": 191,
     "from ace.cli import main; main(['--help'])": 180,
-    # One of the samples has a misspelt hook, and a suggestion needs difflib.
     "from ace.cli import main; main(['plugins'])": 227,
 }
 
@@ -74,7 +73,7 @@ def test_the_same_distribution_twice_on_the_path_is_no_conflict(environment: Env
             f"import sys; {extend}\nfrom ace.plugins import get_runner, list_plugins\n"
             "print([p.status for p in list_plugins() if p.name == 'good_one'], get_runner('good_one').__name__)"
         )
-        assert environment.python(code) == "['not loaded'] GoodOneRunner\n"
+        assert environment.python(code) == "['ok'] GoodOneRunner\n"
 
 
 def test_a_second_import_package_ace_is_warned_about(environment: Environment, tmp_path: Path) -> None:
@@ -102,5 +101,5 @@ def test_starting_up_stays_light(code: str, environment: Environment) -> None:
     report = f"import sys; before = set(sys.modules)\n{code}\nprint('\\n', *sorted(set(sys.modules) - before))"
     loaded = set(environment.python(report).splitlines()[-1].split())
     assert loaded & HEAVY == set()
-    foreign = sorted(name for name in loaded if name.partition(".")[0] != "ace")
+    foreign = sorted(name for name in loaded if name.partition(".")[0] != "ace" and "sample_" not in name)
     assert len(foreign) <= BUDGETS[code], f"{len(foreign)} modules: {foreign}"

@@ -111,7 +111,7 @@ def _where(error: BaseException | None) -> str:
 
 def _is_ours(filename: str) -> bool:
     folder = str(Path(__file__).parent)
-    return filename.startswith(folder) or f"{os.sep}importlib{os.sep}" in filename or filename.endswith("pkgutil.py")
+    return filename.startswith(folder) or f"{os.sep}importlib{os.sep}" in filename
 
 
 def _step_problems(plugin: Plugin, spec: ExecuteStepSpec, target: Any) -> Iterator[str]:

@@ -5,10 +5,10 @@ All code of a plugin that runs here runs inside `_guarded`, which names the plug
 
 from __future__ import annotations
 
-import pkgutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final, Self, TypeVar, final
 
 import pluggy
@@ -110,7 +110,7 @@ class Plugin:
                 f"importing the hook module of {self.owner}",
                 f"; uninstall or update it, or disable it: ACE_PLUGINS_DISABLED={self.name}",
             ):
-                self._hook_module = pkgutil.resolve_name(self.installed.module)
+                self._hook_module = _import_object(self.installed.module)
         return self._hook_module
 
     def _check_names(self, specs: Mapping[str, tuple[Spec, ...]]) -> None:
@@ -163,7 +163,7 @@ class Plugin:
             "; `ace plugins --check` shows where",
         ):
             try:
-                return pkgutil.resolve_name(reference)
+                return _import_object(reference)
             except ModuleNotFoundError as error:
                 own = reference.partition(".")[0].partition(":")[0]
                 if error.name is None or error.name.partition(".")[0] == own:
@@ -259,6 +259,14 @@ def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec
         if type(spec) is not wanted:
             raise PluginLoadError(f"{owner}: ace_{kind} must yield {wanted.__name__}, got {spec!r}")
     return tuple(found)
+
+
+def _import_object(reference: str) -> object:
+    module, _, attributes = reference.partition(":")
+    found: object = import_module(module)
+    for attribute in filter(None, attributes.split(".")):
+        found = getattr(found, attribute)
+    return found
 
 
 @contextmanager
