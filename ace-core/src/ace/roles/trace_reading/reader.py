@@ -11,7 +11,7 @@ from ace.redaction import Redactor
 from ace.roles.trace_reading.messages import final_text, first_user_text, is_message, steps_of
 from ace.roles.trace_reading.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
 from ace.skill import CHECK_KINDS
-from ace.traces import TraceCorrection, TraceStep, steps_as_text
+from ace.traces import AnswerTrace, TraceCorrection, TraceStep, steps_as_text
 
 __all__ = ["StandardTrace", "read_batch", "read_trace", "shown_names", "traces_in_batch"]
 
@@ -86,7 +86,7 @@ def read_trace(trace: object) -> StandardTrace:
     """
     if trace is None:
         return _empty()
-    converter = find_trace_converter(trace)
+    converter = None if isinstance(trace, AnswerTrace) else find_trace_converter(trace)
     if converter is not None:
         trace = converted_trace(converter, trace)
     if isinstance(trace, bytes | bytearray | memoryview):
