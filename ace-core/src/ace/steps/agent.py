@@ -129,9 +129,10 @@ def answer_trace(question: str, context: str, ground_truth: str | None, output: 
 class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment if one is given.
 
-    The trace is an `AnswerTrace`, a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
-    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged. If the
-    environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with False instead.
+    The trace is an `AnswerTrace`, a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an
+    environment judged the answer, it also has feedback, metrics, and check, which says how a later answer can be
+    judged. If the environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with
+    False instead.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
