@@ -88,7 +88,11 @@ class LearnedContents:
         if growing is None:
             return None
         known = self._beginnings[growing.kind]
-        lengths = [each.length for each in growing.beginnings(known) if each.digest in known.get(each.length, ())]
+        lengths = [
+            beginning.length
+            for beginning in growing.beginnings(known)
+            if beginning.digest in known.get(beginning.length, ())
+        ]
         if not lengths or max(lengths) >= growing.length:
             return None
         part = growing.after(max(lengths))

@@ -148,7 +148,7 @@ def holds_values(skill: Skill, values: Sequence[str]) -> bool:
 
 
 def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
-    spoken = {each["correction"] for each in read["corrections"] if each["place"] != "feedback"}
+    spoken = {correction["correction"] for correction in read["corrections"] if correction["place"] != "feedback"}
     judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
     return [
         # The feedback of an environment on one answer is not a correction that a rule could repeat.
