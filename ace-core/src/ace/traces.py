@@ -196,7 +196,7 @@ def _error_text_in(data: object, depth: int = 0) -> str:
         return ""
     if isinstance(data, list):
         return next(
-            (text for each in data if not isinstance(each, str) and (text := _error_text_in(each, depth + 1))), ""
+            (text for item in data if not isinstance(item, str) and (text := _error_text_in(item, depth + 1))), ""
         )
     if not isinstance(data, dict):
         return ""

@@ -399,14 +399,14 @@ def cases_of(
         found = [_judged(trace, truth, check)]
     else:
         # The feedback of a judged trace may come from the judge, who saw what the tools did; what was said did not.
-        said = [each for each in corrections if not is_judged or each["place"] != "feedback"]
-        found = [_corrected(each, steps, trace.get("context") or "") for each in said]
+        said = [correction for correction in corrections if not is_judged or correction["place"] != "feedback"]
+        found = [_corrected(correction, steps, trace.get("context") or "") for correction in said]
     unique = {case.id: case for case in found if case is not None}
     return tuple(_placed(case, trace_id, made_at) for case in unique.values())
 
 
 def _by_dialogue(corrections: Sequence[TraceCorrection]) -> bool:
-    return any(each["place"] != "feedback" for each in corrections)
+    return any(correction["place"] != "feedback" for correction in corrections)
 
 
 def _check_in(trace: Mapping[str, Any]) -> CaseCheck | None:

@@ -309,7 +309,7 @@ class LexicalIndex:
         mean_length = self._total_length / size or 1.0
         groups = self._groups_of(word, postings)
         parts = {group: weight * _saturated(*group, mean_length) for group in groups}
-        ordered = sorted(((part, groups[group]) for group, part in parts.items()), key=lambda each: -each[0])
+        ordered = sorted(((part, groups[group]) for group, part in parts.items()), key=lambda pair: -pair[0])
         return _Term(postings, parts, ordered, most=ordered[0][0])
 
     def _groups_of(self, word: str, postings: Mapping[str, int]) -> dict[tuple[int, int], _Group]:

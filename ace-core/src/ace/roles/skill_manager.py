@@ -255,7 +255,7 @@ class SkillManager:
             "progress": format_optional(progress),
             "question_context": "(given with each reflection)",
         }
-        skills = skills_for_prompt(skillbook, "\n".join(each.key_insight for each in reflections))
+        skills = skills_for_prompt(skillbook, "\n".join(reflection.key_insight for reflection in reflections))
         return self._template.lay_out(values, skills, about_skills=_about_skills(skillbook, reflections))
 
     def _shown(self, reflection: ReflectorOutput, question_context: str) -> tuple[str, str]:

@@ -579,12 +579,12 @@ def _last_over(store: SkillbookStore, runner: str, inputs: str) -> str | None:
 
 def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
     about = json.loads(row.note)
-    notes = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
-    notes = [(each, note) for each, note in notes if "final_test" not in note]  # that is not a sample
+    notes = [(mark, json.loads(mark.note)) for mark in store.progress(row.key.sample)]
+    notes = [(mark, note) for mark, note in notes if "final_test" not in note]  # that is not a sample
     learned = sum(
-        each.version is not None or bool(note.get("ended") and not note.get("given_up")) for each, note in notes
+        mark.version is not None or bool(note.get("ended") and not note.get("given_up")) for mark, note in notes
     )
-    failed = sum(_is_failed(each, note) for each, note in notes)
+    failed = sum(_is_failed(mark, note) for mark, note in notes)
     return UnfinishedRun(
         run_id=row.key.sample,
         runner=about["runner"],
@@ -598,7 +598,7 @@ def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
 
 def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
     about = json.loads(row.note)
-    samples = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    samples = [(mark, json.loads(mark.note)) for mark in store.progress(row.key.sample)]
     return RunSummary(
         run_id=row.key.sample,
         runner=about["runner"],
@@ -606,7 +606,7 @@ def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
         state=about["state"],
         epochs=about["epochs"],
         total=about["total"],
-        samples=tuple(_sample_summary(each, note) for each, note in samples if "final_test" not in note),
+        samples=tuple(_sample_summary(sample, note) for sample, note in samples if "final_test" not in note),
         spent=_spent_in(about),
     )
 
@@ -734,7 +734,11 @@ class LearnedContents:
         if growing is None:
             return None
         known = self._beginnings[growing.kind]
-        lengths = [each.length for each in growing.beginnings(known) if each.digest in known.get(each.length, ())]
+        lengths = [
+            beginning.length
+            for beginning in growing.beginnings(known)
+            if beginning.digest in known.get(beginning.length, ())
+        ]
         if not lengths or max(lengths) >= growing.length:
             return None
         part = growing.after(max(lengths))

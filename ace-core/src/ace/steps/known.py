@@ -120,7 +120,7 @@ class KnownStep:
         """
         if ctx.agent_output is not None:
             shown = ctx.metadata.get("shown_skill_ids")
-            seen = [each for each in holders if shown is None or each in shown]
+            seen = [holder for holder in holders if shown is None or holder in shown]
             passed = answer_passes(case, live_answer) if case.check.kind != "environment" else not case.wrong
             return (live_answer, seen[0] if passed and seen else "") if seen else None
         shown_now = await calling.function(partial(self.prover.shown, case.question, skills))

@@ -222,7 +222,7 @@ class Proposals:
         with self._lock:
             ahead = min(self._together - 1, self._ahead)
             waiting = self._to_ask(queue, ahead + len(self._groups))[:ahead] if ahead else []
-            group = self._grouped([ctx, *(each for _, each in waiting)])
+            group = self._grouped([ctx, *(context for _, context in waiting)])
             group.is_due = True
             del self._groups[ctx.metadata["sample_key"]]
             return group

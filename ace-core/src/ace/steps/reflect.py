@@ -126,7 +126,7 @@ def _taken(
         parameters = _parameters(function)
     except (TypeError, ValueError):  # built in
         return {}
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     given = {name: value for name, value in optional.items() if takes_any or name in parameters}
     if not hasattr(function, "__wrapped__"):
         given.update((name, value) for name, value in named_only.items() if name in parameters)

@@ -163,10 +163,10 @@ def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
     found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
     answers = [answer for answer in found if isinstance(answer, str)]
     said = [trace["feedback"] or "" for trace in read]
-    said += [each["correction"] for trace in read for each in trace["corrections"]]
+    said += [correction["correction"] for trace in read for correction in trace["corrections"]]
     return KnownOfTask(
         answers,
-        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
+        [text for text in said if not any(says_only_the_truth(text, answer) for answer in answers)],
         any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
     )
 
@@ -288,7 +288,7 @@ def holds_values(skill: Skill, values: Sequence[str]) -> bool:
 
 
 def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
-    spoken = {each["correction"] for each in read["corrections"] if each["place"] != "feedback"}
+    spoken = {correction["correction"] for correction in read["corrections"] if correction["place"] != "feedback"}
     judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
     return [
         # The feedback of an environment on one answer is not a correction that a rule could repeat.

@@ -554,7 +554,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         )
     metadata = operation.metadata
     if traces := operation.evidence_traces:
-        metadata = {**metadata, EVIDENCE_TRACES: [redactor.redact_name(each) for each in traces]}
+        metadata = {**metadata, EVIDENCE_TRACES: [redactor.redact_name(trace) for trace in traces]}
     return dataclasses.replace(
         operation,
         metadata=metadata,
@@ -563,7 +563,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         justification=hidden(operation.justification),
         evidence=hidden(operation.evidence),
         insight_source=source,
-        cases=tuple(case for each in operation.cases if (case := redacted_case(each, redactor)) is not None),
+        cases=tuple(case for learned in operation.cases if (case := redacted_case(learned, redactor)) is not None),
     )
 
 
