@@ -62,9 +62,20 @@ def test_the_overview_loads_no_parser_and_no_command(tmp_path: Path, arguments: 
 
 
 def test_the_overview_imports_nothing_that_plugins_provide(tmp_path: Path) -> None:
-    _, loaded = modules_of_command(tmp_path, "--help", site=True)
-    assert {"ace_langchain.plugin", "ace_otel.plugin"} <= loaded
-    assert sorted({"ace_langchain.execute", "ace_otel.commands", "email.parser", "langchain_core"} & loaded) == []
+    info = tmp_path / "ace_tide-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ace-tide\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[ace.plugins]\ntide = tide_hooks\n", encoding="utf-8")
+    (tmp_path / "tide_hooks.py").write_text(
+        "from ace.plugins import CommandSpec, hookimpl\n\nACE_API = 1\n\n\n@hookimpl\ndef ace_commands():\n"
+        "    yield CommandSpec(name='tide', target='tide_commands:app', summary='Look at the tide')\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "tide_commands.py").touch()
+    printed, loaded = modules_of_command(tmp_path, "--help", site=True)
+    assert "Look at the tide." in printed
+    assert "tide_hooks" in loaded
+    assert sorted({"tide_commands", "email.parser", "pydantic"} & loaded) == []
 
 
 def test_showing_a_skillbook_loads_its_own_command_only(tmp_path: Path) -> None:
