@@ -15,6 +15,7 @@ from ace.arguments import check_keywords, checked_arguments, instance_of, whole_
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
+from ace.protocols.observers import is_observed
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings
@@ -84,6 +85,7 @@ class ACERunner:
         self._failure_log = FailureLog(None if failures_path is None else Path(failures_path))
         self._background = RunnerBackground(pipeline)
         self._open_runs = OpenRuns()
+        is_observed()  # plugins are loaded now, and not while the first sample is processed
 
     @classmethod
     def _composed(
