@@ -35,11 +35,10 @@ from ace.plugins import list_plugins, temporary
 
 with temporary(sys.modules[__name__], name="acme"):
     [acme] = [plugin for plugin in list_plugins() if plugin.name == "acme"]
-    print(acme.status, *acme.kinds, sep="\\n")
+    print(*acme.kinds, sep="\\n")
 ```
 
 ```text output
-ok
 {kinds}
 ```
 """
