@@ -28,6 +28,7 @@ __all__ = [
     "ModelPrice",
     "Vectors",
     "asend",
+    "causes_of",
     "connection_problem",
     "cost_of_completion",
     "count_tokens",
@@ -399,7 +400,7 @@ def connection_problem(error: BaseException) -> str:
     Args:
         error: The error of a request.
     """
-    for cause in _causes(error):
+    for cause in causes_of(error):
         # aiohttp's error of this class has no message of its own; its cause has.
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
             return f"the certificate of the server is not trusted: {cause.verify_message}"
@@ -411,13 +412,23 @@ def connection_problem(error: BaseException) -> str:
 
 
 _CUT_ANSWERS = frozenset(
-    {"RemoteProtocolError", "ServerDisconnectedError", "ClientPayloadError", "ConnectionResetError", "CutAnswerError"}
+    {
+        "BrokenResourceError",
+        "ClientPayloadError",
+        "ConnectionResetError",
+        "RemoteProtocolError",
+        "ServerDisconnectedError",
+    }
 )
-"""The names of this error in httpx, aiohttp, Python and our own module; names avoid importing these libraries."""
+"""The names of this error in anyio, aiohttp, Python and httpx; names avoid importing these libraries."""
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, each once."""
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all its causes, without repetitions.
+
+    Args:
+        error: The error.
+    """
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -426,7 +437,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(found))
         yield found
-        left += [found.__cause__, found.__context__]
+        left += [found.__cause__, found.__context__, *getattr(found, "exceptions", ())]
 
 
 _NAMES_OF_ERRORS = re.compile(r"\A((litellm\.)?\w+Error: |litellm\.\w+: |Timeout Error: |\w+(Exception|Error) - )+")
