@@ -119,7 +119,7 @@ def test_another_name_of_a_model_is_left_to_litellm_which_replaces_it(tmp_path: 
     file.write_text(json.dumps(table, indent=4), encoding="utf-8")
     program = """
 from ace.providers.direct_requests import direct_request
-from ace.providers.model_table import listed_model
+from ace.providers.litellm_library import listed_model
 
 for model in ("openai/m-1", "openai/m-latest", "m-1", "m-latest"):
     request = {"model": model, "messages": [], "timeout": 9.0, "api_key": "k", "api_base": "http://127.0.0.1:9/v1"}

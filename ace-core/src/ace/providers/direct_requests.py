@@ -24,8 +24,7 @@ from urllib.parse import urlsplit
 
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
-from ace.providers.litellm_library import causes_of, connection_problem, late
-from ace.providers.model_table import is_alias, listed_model, model_entry
+from ace.providers.litellm_library import causes_of, connection_problem, is_alias, late, listed_model, model_entry
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
 
 if TYPE_CHECKING:
@@ -230,7 +229,7 @@ class _TimeLeft(dict[str, float]):
         super().__init__()
         self._deadline = deadline
 
-    def get(self, phase: str, default: object = None) -> float:  # type: ignore[override]
+    def get(self, phase: str, default: object = None) -> float:
         return max(0.001, self._deadline - time.monotonic())
 
 
