@@ -196,13 +196,12 @@ class _Reply(NamedTuple):
 
 def _post(sent: DirectRequest) -> _Reply:
     """Send a request and return the complete reply. The connection is kept for the next request."""
+    client = _client(sent.url)  # the first one imports httpx, which is not part of the time of the request
     deadline = time.monotonic() + sent.timeout
     body = bytearray()
-    # The timeout of httpx applies to a single read, so the time is checked after each piece. On a thread of its own, the
-    # exchange could be abandoned at the deadline, but Ctrl-C would not end it.
-    with _client(sent.url).stream(
-        "POST", sent.url, headers=sent.headers, content=sent.body, timeout=sent.timeout
-    ) as reply:
+    # The timeout of httpx applies to a single read, so the time is checked after each piece. On a thread of its own,
+    # the exchange could be abandoned at the deadline, but Ctrl-C would not end it.
+    with client.stream("POST", sent.url, headers=sent.headers, content=sent.body, timeout=sent.timeout) as reply:
         for piece in reply.iter_bytes():
             body += piece
             if time.monotonic() > deadline:
