@@ -72,7 +72,7 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
         temporary.replace(target)
     except BaseException as error:
         if temporary is not None:
-            with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+            with contextlib.suppress(OSError):  # the original error is the one to report
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             # A failed write names no file, and the temporary one means nothing to a reader.
@@ -218,7 +218,7 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
         if is_durable:
             os.fsync(file.fileno())
     except OSError:
-        with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+        with contextlib.suppress(OSError):  # the original error is the one to report
             os.ftruncate(file.fileno(), size)  # no other writer has added to it: this one holds the lock
         raise
     if is_durable and not size:

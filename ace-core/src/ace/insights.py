@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
 from ace.arguments import checked_class, one_of, shown, whole_number
 from ace.atomic_file import append_whole, appended_file
-from ace.deduplication.wording import may_contradict, telling_words, told_values
+from ace.deduplication.wording import may_contradict, stated_values, telling_words
 from ace.json_fields import Record, list_in, text_in
 
 if TYPE_CHECKING:
@@ -443,7 +443,7 @@ class InsightLog:
 
 @functools.lru_cache(maxsize=1024)
 def _pattern_of(recommendation: str) -> _Pattern:
-    return told_values(recommendation), telling_words(recommendation)
+    return stated_values(recommendation), telling_words(recommendation)
 
 
 def _cosine(first: Sequence[float], second: Sequence[float]) -> float:

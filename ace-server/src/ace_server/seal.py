@@ -85,8 +85,8 @@ class Seal:
         Raises:
             SealError: A key has the wrong form, or others can read the file.
         """
-        given = (os.environ if environ is None else environ).get(KEYS_VARIABLE, "")
-        if keys := _keys_in(given):
+        value = (os.environ if environ is None else environ).get(KEYS_VARIABLE, "")
+        if keys := _keys_in(value):
             return cls(keys)
         if folder is None or not (folder / KEYS_FILE).exists():
             return None

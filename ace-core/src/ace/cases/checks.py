@@ -54,10 +54,10 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
     """
     if case.check.kind in ("environment", "judge"):
         return None
-    given = _squeezed(answer)
-    if case.expected and given == _squeezed(case.expected):
+    squeezed = _squeezed(answer)
+    if case.expected and squeezed == _squeezed(case.expected):
         return True
-    if case.wrong and given == _squeezed(case.wrong):
+    if case.wrong and squeezed == _squeezed(case.wrong):
         return False
     return not why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
 

@@ -315,12 +315,12 @@ def inverted_number(text: str, case: SkillCase) -> str:
         '9'
     """
     right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
-    given = {word.lower() for word in tokens(case.expected)}
-    wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in given]
+    expected_words = {word.lower() for word in tokens(case.expected)}
+    wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in expected_words]
     for number in (value for value in deciding_values(case) if number_in(value) is not None):
         said = _answers_beside(case.correction, number, right, wrong)
-        told = _answers_beside(text, number, right, wrong)
-        if said[0] != said[1] and told[0] != told[1] and said != told:
+        beside = _answers_beside(text, number, right, wrong)
+        if said[0] != said[1] and beside[0] != beside[1] and said != beside:
             return number
     return ""
 

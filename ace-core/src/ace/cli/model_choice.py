@@ -140,7 +140,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     from ace.protocols.llm import find_model_prefix
     from ace.runners.clients import client_from_model
 
-    given = {
+    options = {
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
         "api_base": settings.api_base,
@@ -148,9 +148,9 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     }
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
-        given["timeout"] = settings.timeout
+        options["timeout"] = settings.timeout
     try:
-        return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
+        return client_from_model(model, **{name: value for name, value in options.items() if value is not None})
     except (TypeError, ValueError) as error:  # a client of a plugin may take fewer settings
         raise UsageError(f"the settings do not fit the model {model!r}: {error}") from error
     except FileNotFoundError as error:  # a plugin's model may be a program that is not installed

@@ -149,7 +149,7 @@ def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
     store = skillbook.store
     if store is None:
         return False
-    with _held(store, run_id, wait=False) as is_free:
+    with _lock_of_run(store, run_id, wait=False) as is_free:
         return not is_free
 
 
@@ -319,8 +319,8 @@ class RunRecord:
         self.store = store
         self._about = about
         self.run_id = run_id
-        with ExitStack() as held:
-            if not held.enter_context(_held(store, run_id, wait=True)):
+        with ExitStack() as locks:
+            if not locks.enter_context(_lock_of_run(store, run_id, wait=True)):
                 raise RunInUseError(run_id)
             self._rows = {row.key: row for row in store.progress(run_id)}
             self.is_resumed = bool(self._rows)
@@ -340,7 +340,7 @@ class RunRecord:
                 if _SPENT in note:
                     self._about = about = {**about, _SPENT: note[_SPENT]}
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
-            self._lock = held.pop_all()
+            self._lock = locks.pop_all()
 
     @classmethod
     def begun(
@@ -498,7 +498,7 @@ os.register_at_fork(after_in_child=_forget_runs)
 
 
 @contextmanager
-def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
+def _lock_of_run(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
     """Lock a run, and yield whether it could be locked.
 
     If this process is working on the run, wait for that, unless the run is waited for by this thread, which would wait

@@ -346,9 +346,9 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
     steps = list(_all_steps(pipeline.steps))
     others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
     if others:
-        held = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
+        owners = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
         raise ValueError(
-            f"{held}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
+            f"{owners}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
             f"{runner}.skillbook. Create the steps with skillbook=book, and create the runner with the same book"
         )
     learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]

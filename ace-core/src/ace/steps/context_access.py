@@ -244,9 +244,9 @@ class RecentReflections:
         # Imported here, because it needs pydantic, which building a pipeline must not load.
         from ace.roles.trace_reading.rendering import cut_middle
 
-        told = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
+        parts = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
         learned = (learning.learning for learning in reflection.extracted_learnings)
-        lines = dict.fromkeys(" ".join(text.split()) for text in (*told, *learned))
+        lines = dict.fromkeys(" ".join(text.split()) for text in (*parts, *learned))
         return cut_middle(self._redactor.redact("\n".join(filter(None, lines))), _LONGEST)[0]
 
 

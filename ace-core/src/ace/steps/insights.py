@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ace.arguments import checked_class, instance_of, one_of, shown
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
-from ace.deduplication.wording import told_values
+from ace.deduplication.wording import stated_values
 from ace.insights import Insight, InsightLog, confidence
 from ace.json_fields import mapping_in, text_in
 from ace.protocols.errors import encodable
@@ -418,7 +418,7 @@ def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
         return True
     if len(error.message) >= _SHORTEST_MESSAGE and error.message.casefold() in evidence:
         return True
-    codes = {value.casefold() for value in told_values(error.message) if any(map(str.isdigit, value))}
+    codes = {value.casefold() for value in stated_values(error.message) if any(map(str.isdigit, value))}
     return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", evidence) for code in codes if len(code) > 2)
 
 

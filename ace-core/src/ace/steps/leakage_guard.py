@@ -57,10 +57,10 @@ class LeakageGuard:
 
     def __post_init__(self) -> None:
         known = guarded_kinds()
-        given = [self.allow] if isinstance(self.allow, str) else self.allow
-        if unknown := [kind for kind in given if kind not in known]:
+        allowed = [self.allow] if isinstance(self.allow, str) else self.allow
+        if unknown := [kind for kind in allowed if kind not in known]:
             raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
-        object.__setattr__(self, "allow", frozenset(given))
+        object.__setattr__(self, "allow", frozenset(allowed))
 
     def problem_with(
         self, operation: UpdateOperation, answers: Iterable[str], *, feedback: Iterable[str] = ()

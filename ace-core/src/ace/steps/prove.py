@@ -432,7 +432,7 @@ class _BatchProofs:
             for case in covered:
                 answer = last[case.id].answer
                 if last[case.id].passed is False:
-                    return _Attempt(text, skills, skill, False, answer, outcomes, _told(case, answer))
+                    return _Attempt(text, skills, skill, False, answer, outcomes, _problem_with(case, answer))
                 if last[case.id].passed is None:
                     passed = None
             if len(covered) < len(cases):
@@ -458,8 +458,8 @@ class _BatchProofs:
         repaired = await self._with_repaired(attempt, broken.case)
         if repaired is not None:
             return repaired, ""
-        told = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
-        return attempt, f"it breaks case {broken.case.id}: {told}"
+        effect = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
+        return attempt, f"it breaks case {broken.case.id}: {effect}"
 
     async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
         """Ask cases of similar skills that have passed so far, and return the outcome of the first that is broken.
@@ -564,7 +564,7 @@ class _BatchProofs:
         case = operation.cases[0]
         scope = current_call_scope()
         sample = f"{scope.sample}/case {case.id}/retry {retry + 1}"
-        told = f"{case.correction}\n\nThe rule {attempt.text!r} was tried. {attempt.problem} Write a better rule."
+        feedback = f"{case.correction}\n\nThe rule {attempt.text!r} was tried. {attempt.problem} Write a better rule."
         with call_scope(dataclasses.replace(scope, sample=sample).asked_by("Reflector")):
             reflection = await call_reflector(
                 self._calling,
@@ -573,13 +573,13 @@ class _BatchProofs:
                 agent_output=AgentOutput(reasoning="", final_answer=attempt.answer or case.wrong),
                 skillbook=needed(self._ctx.skillbook, "skillbook", self._step),
                 ground_truth=case.expected or None,
-                feedback=told.strip(),
+                feedback=feedback.strip(),
                 trace={
                     "question": case.question,
                     "context": case.context,
                     "answer": attempt.answer or case.wrong,
                     "ground_truth": case.expected or None,
-                    "feedback": told.strip(),
+                    "feedback": feedback.strip(),
                 },
             )
         return next((item.learning for item in reflection.extracted_learnings if item.learning.strip()), "")
@@ -955,13 +955,13 @@ def _uncovered(text: str, case: SkillCase) -> str:
     said = {word.lower() for word in tokens(case.correction)}
     names = [word for word in tokens(case.question)[1:] if word[:1].isupper() and word[1:2].islower()]
     answer = [word for word in tokens(case.expected) if any(character.isdigit() for character in word)]
-    held = {word.lower() for word in tokens(text)}
-    if quoted := [word for word in (*names, *answer) if word.lower() in held - said]:
+    in_text = {word.lower() for word in tokens(text)}
+    if quoted := [word for word in (*names, *answer) if word.lower() in in_text - said]:
         return f"It holds {', '.join(quoted)}, which belongs to this one case."
     return ""
 
 
-def _told(case: SkillCase, answer: str) -> str:
+def _problem_with(case: SkillCase, answer: str) -> str:
     right = case.expected or " ".join(case.check.value.splitlines())
     return f"With it the task was answered {answer!r}; right is {right!r}."
 

@@ -232,11 +232,11 @@ class BookPages:
         """Compare two versions."""
         with self._opened(request) as book:
             newest = 0 if book.timeline is None else book.timeline.version
-            given = [
+            chosen = [
                 SkillQuery.read({"version": request.query_params.get(name, "")}).version for name in ("from", "to")
             ]
-            first = 0 if given[0] is None else given[0]
-            second = newest if given[1] is None else given[1]
+            first = 0 if chosen[0] is None else chosen[0]
+            second = newest if chosen[1] is None else chosen[1]
             versions = [book.at(number) for number in (first, second)]
             missing = next((str(n) for n, v in zip((first, second), versions, strict=True) if v is None), "")
             before, after = (version.skills if version else [] for version in versions)

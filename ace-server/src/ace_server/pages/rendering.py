@@ -45,8 +45,8 @@ def address(*parts: str, **parameters: str | int | None) -> str:
         '/books/team%20a/skills/maths-00001?version=3'
     """
     path = "/" + "/".join(quote(part, safe="") for part in parts)
-    given = {name.removesuffix("_"): value for name, value in parameters.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    query = {name.removesuffix("_"): value for name, value in parameters.items() if value not in (None, "")}
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def response(template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:

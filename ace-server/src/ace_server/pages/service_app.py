@@ -118,8 +118,8 @@ class _Pages:
 
     async def _log_in(self, request: Request) -> Response:
         form = await request.form()
-        given = {name: value for name, value in form.items() if isinstance(value, str)}
-        return await run_in_threadpool(self._log_in_with_key, request, given)
+        fields = {name: value for name, value in form.items() if isinstance(value, str)}
+        return await run_in_threadpool(self._log_in_with_key, request, fields)
 
     def _log_in_with_key(self, request: Request, form: dict[str, str]) -> Response:
         self._site.check_form(request, form, _NO_SESSION)

@@ -212,7 +212,7 @@ def _messages(data: bytes) -> Iterator[object]:
 @contextmanager
 def readable_records() -> Iterator[None]:
     """Let the trace reader look through stored records, while a run needs it."""
-    told: set[str] = set()
+    warned: set[str] = set()
 
     def converted(trace: object) -> Mapping[str, object]:
         from ace.roles.trace_reading import read_trace
@@ -220,8 +220,8 @@ def readable_records() -> Iterator[None]:
         assert isinstance(trace, StoredRecord)
         record = read_trace(trace.load())
         passed_over = _passed_over(record["rest"].get("metadata")) if trace.form == "file" else ""
-        if passed_over and trace.path not in told:  # a trace is read again in the next epoch
-            told.add(trace.path)
+        if passed_over and trace.path not in warned:  # a trace is read again in the next epoch
+            warned.add(trace.path)
             logger.warning("%s: skipped %s", trace.path, passed_over)
         return {**record}
 

@@ -222,8 +222,8 @@ def _value(name: str, field: str) -> object:
 
     if name == "success" and field.strip().lower() in ("true", "false"):
         return field.strip().lower() == "true"
-    held = parsed_json(field) if name in ALIASES["steps"] else None
-    return held if isinstance(held, list) else field
+    steps = parsed_json(field) if name in ALIASES["steps"] else None
+    return steps if isinstance(steps, list) else field
 
 
 def _reader(lines: Iterator[str] | Sequence[str], table: TableFormat) -> Iterator[list[str]]:

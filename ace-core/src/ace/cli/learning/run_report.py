@@ -468,8 +468,8 @@ def write_results(
         },
         "options": dict(options),
     }
-    told = outcome.get("epochs")
-    told_of = {epoch["epoch"]: epoch for epoch in told} if isinstance(told, list) else {}
+    outcomes = outcome.get("epochs")
+    told_of = {epoch["epoch"]: epoch for epoch in outcomes} if isinstance(outcomes, list) else {}
     document = {
         "schema": JSON_SCHEMA,
         **about,
@@ -527,4 +527,4 @@ def _means(found: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Return the mean of each metric, with the number of samples that have it."""
     names = dict.fromkeys(name for metrics in found for name in metrics)
     values = {name: [metrics[name] for metrics in found if name in metrics] for name in names}
-    return {name: {"mean": sum(given) / len(given), "samples": len(given)} for name, given in values.items()}
+    return {name: {"mean": sum(numbers) / len(numbers), "samples": len(numbers)} for name, numbers in values.items()}

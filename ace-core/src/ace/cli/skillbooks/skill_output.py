@@ -195,8 +195,8 @@ def as_option(case: SkillCase) -> str | None:
         again = _case_from(text, case.made_at)
     except UsageError:
         return None
-    told = (case.id, case.expected, case.wrong, case.correction)
-    return text if told == (again.id, again.expected, "", "") else None
+    parts = (case.id, case.expected, case.wrong, case.correction)
+    return text if parts == (again.id, again.expected, "", "") else None
 
 
 def print_cases(skill: Skill) -> None:
