@@ -17,9 +17,8 @@ from .context import StepContext
 from .errors import PipelineConfigError, PipelineError, PipelineOrderError, PipelineTypeError
 from .hooks import PipelineHook
 from .in_flight import OnSample
-from .segment import Position
+from .segment import Position, StepObserver
 from .step import PlannedStep, StepProtocol
-from .step_observer import StepObserver
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,8 +15,14 @@ from ace.calls.model_calls import redactor_for
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput, UpdatesOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import extract_cited_skill_ids, format_optional
-from ace.roles.prompts import SKILL_MANAGER_PROMPT, Fence, PromptTemplate, skills_for_prompt
+from ace.roles.prompts import (
+    SKILL_MANAGER_PROMPT,
+    Fence,
+    PromptTemplate,
+    extract_cited_skill_ids,
+    format_optional,
+    skills_for_prompt,
+)
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.roles.trace_reading.rendering import cut_middle
 from ace.skill import TAGS, Skill

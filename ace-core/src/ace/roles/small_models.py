@@ -26,12 +26,15 @@ from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
 from ace.roles.agent import Agent, today
-from ace.roles.helpers import first_repeated, format_optional, make_skillbook_excerpt, word_runs
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
     SMALL_MODEL_REFLECTOR_PROMPT,
     Fence,
+    first_repeated,
+    format_optional,
+    make_skillbook_excerpt,
+    word_runs,
 )
 from ace.roles.reflector import Execution, Reflector
 from ace.roles.role_answers import usable_answer

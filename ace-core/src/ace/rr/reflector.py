@@ -15,8 +15,7 @@ from ace.outputs import AgentOutput, ReflectorOutput
 from ace.pipeline import Pipeline, SubRunner
 from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import make_skillbook_excerpt
-from ace.roles.prompts import recent_reflections_section
+from ace.roles.prompts import make_skillbook_excerpt, recent_reflections_section
 from ace.roles.small_models import is_small
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig

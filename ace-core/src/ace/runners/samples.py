@@ -426,7 +426,7 @@ class SampleInFlight:
     started: float
     """When it was drawn, by the monotonic clock."""
     content: Mapping[str, object] = field(default_factory=dict)
-    """What is noted about its content, so that a later run recognises it; see `ace.runners.once`."""
+    """What is noted about its content, so that a later run recognises it; see `ace.runners.run_record`."""
 
     @property
     def place(self) -> int:

@@ -21,8 +21,7 @@ from ace.skillbook.store import SampleKey
 from ace.steps.apply import INSIGHTS
 from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
-from ace.steps.trace_cases import is_known
-from ace.steps.trace_facts import read_trace_of, without_trace_read
+from ace.steps.trace_facts import is_known, read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.outputs import ExtractedLearning, ReflectorOutput

@@ -14,8 +14,7 @@ from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.trace_cases import holds_values, sample_cases, values_to_hold, with_cases
-from ace.steps.trace_facts import read_trace_of, with_trace_read
+from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_cases, with_trace_read
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase

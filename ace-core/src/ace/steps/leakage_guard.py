@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.arguments import checked_class
 from ace.redaction import Redactor, SensitiveClass
-from ace.roles.helpers import WordRun, first_repeated, repeated_share, word_runs
+from ace.roles.prompts import WordRun, first_repeated, repeated_share, word_runs
 
 if TYPE_CHECKING:
     from ace.updates import UpdateOperation

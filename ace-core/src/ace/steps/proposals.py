@@ -34,7 +34,7 @@ from ace.context import ACEStepContext
 from ace.pipeline.threads import threads
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned
-from ace.steps.trace_cases import is_known
+from ace.steps.trace_facts import is_known
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -28,8 +28,7 @@ from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.known import KnownStep, case_holders, lookup_workers
 from ace.steps.leakage_guard import LeakageGuard
-from ace.steps.trace_cases import holds_values, known_cases, sample_cases, values_to_hold, was_corrected
-from ace.steps.trace_facts import known_of_task
+from ace.steps.trace_facts import holds_values, known_cases, known_of_task, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:

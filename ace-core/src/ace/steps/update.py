@@ -35,8 +35,7 @@ from ace.steps.context_access import is_learned, model_calls_for, names_in_batch
 from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
-from ace.steps.trace_cases import is_known, open_cases, redacted_case
-from ace.steps.trace_facts import question_of
+from ace.steps.trace_facts import is_known, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:

@@ -186,7 +186,7 @@ def _about(book: Skillbook, artifacts: Path) -> _Book:
 
 def _attempts(book: Skillbook | None, last: Iterator[LoggedTrace]) -> list[_Attempt]:
     from ace.runners import RecordedTrace
-    from ace.runners.once import LearnedContents
+    from ace.runners.run_record import LearnedContents
 
     store = None if book is None else book.store
     learned = None if store is None else LearnedContents(store, "")

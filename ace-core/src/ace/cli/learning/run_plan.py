@@ -28,8 +28,7 @@ from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.redaction import Redactor
 from ace.runners import RunInUseError, UnfinishedRun, give_up, unfinished_runs
-from ace.runners.once import new_inputs
-from ace.runners.run_record import is_in_use
+from ace.runners.run_record import is_in_use, new_inputs
 from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from ace.protocols.errors import LLMCallError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
 from ace.runners.failures import first_cause
-from ace.runners.once import LearnedContents
+from ace.runners.run_record import LearnedContents
 from ace.runners.run_session import SkillbookNotWrittenError
 from ace.trace_log import LoggedTrace, TraceLog, learning_turn, running_watcher, watching
 
