@@ -298,7 +298,6 @@ def _status_of(project: Project, test: str) -> _BeadsStatus:
     """Return the state of the hook and the queue of a project.
 
     Args:
-        project: The project.
         test: The command that tests an issue; empty if none is set.
     """
     from ace_beads.client import BeadsClient, BeadsError

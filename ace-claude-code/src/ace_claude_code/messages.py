@@ -170,9 +170,6 @@ def is_said(record: Record) -> bool:
 def prompt_in(record: Record) -> str:
     """Return what the user asks in a record; empty for everything that merely looks like a user's message.
 
-    Args:
-        record: A record.
-
     Example:
         >>> prompt_in({"type": "user", "message": {"content": "Fix it."}})
         'Fix it.'

@@ -277,7 +277,6 @@ def sequence_of_steps(name: str, value: object) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
 
     Raises:
         TypeError: It is one step, a text, or not iterable.
@@ -297,7 +296,6 @@ def one_of(name: str, value: str, allowed: Collection[str]) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
         allowed: The allowed values.
 
     Raises:
@@ -318,7 +316,6 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
 
     Args:
         name: The name of the argument.
-        value: The value.
         least: The minimum.
         of: What is counted.
 
@@ -345,7 +342,6 @@ def real_number(
 
     Args:
         name: The name of the argument.
-        value: The value.
         least: The minimum.
         above: What the value must be greater than.
         of: The unit.
@@ -375,9 +371,6 @@ def real_number(
 def is_http_address(value: object) -> bool:
     """Return whether a value is an address of a web server.
 
-    Args:
-        value: The value.
-
     Example:
         >>> is_http_address("http://localhost:11434/v1"), is_http_address("localhost:11434/v1")
         (True, False)
@@ -396,7 +389,6 @@ def http_address(name: str, value: object) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
 
     Raises:
         ValueError: It is not. The text does not contain the user and the password.
@@ -418,7 +410,6 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
 
     Args:
         name: The name of the argument.
-        value: The value.
         kind: The class that it must have.
         advice: What to do instead.
 
@@ -437,7 +428,6 @@ def file_path(name: str, value: object, *, advice: str = "") -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
         advice: What to do instead.
 
     Raises:
@@ -458,7 +448,6 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
 
     Args:
         name: The name of the argument.
-        value: The value.
         method: The name of the method.
         advice: What to do instead.
 
@@ -484,7 +473,6 @@ def check_sample(name: str, value: object) -> None:
 
     Args:
         name: What to call it.
-        value: The value.
 
     Raises:
         TypeError: It lacks an attribute of a sample.
@@ -505,9 +493,6 @@ def check_sample(name: str, value: object) -> None:
 
 def shown(value: object) -> str:
     """Return the representation of a value for an error, shortened if necessary.
-
-    Args:
-        value: The value.
 
     Example:
         >>> shown("x" * 100)[-10:]

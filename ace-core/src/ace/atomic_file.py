@@ -203,8 +203,6 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
     """Add data to a file from `appended_file`, completely or not at all.
 
     Args:
-        file: The file.
-        data: The data.
         is_durable: Whether the data also survive a failure of the system, not only of the process.
 
     Raises:
@@ -380,9 +378,6 @@ def real_path(path: str | Path) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents, unless they exist.
-
-    Args:
-        folder: The folder.
 
     Raises:
         OSError: It cannot be created, or the path is not a folder.

@@ -149,9 +149,6 @@ class Redactor:
         A password has a label where it is set and often none where it is used. A `Redactor` that is given what this
         returns finds it in both places.
 
-        Args:
-            texts: The texts.
-
         Example:
             >>> said = ["export DB_PASSWORD=correcthorsebattery", "I log in with correcthorsebattery."]
             >>> [Redactor(Redactor().secrets_in(said)).redact(text) for text in said]

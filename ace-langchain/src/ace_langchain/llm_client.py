@@ -340,7 +340,6 @@ def _raw_text(text: str, answer: AIMessage) -> str:
 
     Args:
         text: The text of its answer.
-        answer: The answer.
     """
     calls = plain_message(answer)["tool_calls"]
     return text or (str(calls[0]["args"]) if calls else "")

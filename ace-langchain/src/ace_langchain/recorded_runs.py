@@ -109,11 +109,7 @@ def begins_langsmith_run(record: Mapping[str, object]) -> bool:
 
 
 def key_of_run(run: object) -> str:
-    """Return the trace of a run of LangSmith.
-
-    Args:
-        run: The run.
-    """
+    """Return the trace of a run of LangSmith."""
     fields = _run_fields(run)
     return str(fields.get("trace_id") or fields.get("id"))
 
@@ -134,11 +130,7 @@ def is_event(record: object) -> bool:
 
 
 def key_of_event(event: Mapping[str, object]) -> str:
-    """Return the run that an event belongs to.
-
-    Args:
-        event: The event.
-    """
+    """Return the run that an event belongs to."""
     above = event.get("parent_ids")
     return str(above[0] if isinstance(above, list | tuple) and above else event["run_id"])
 

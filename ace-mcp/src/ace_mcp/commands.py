@@ -160,7 +160,6 @@ def install(
         ace mcp install cursor --skillbook team.db --safe-mode
 
     Args:
-        client: The client.
         server_options: Options of `ace mcp` with which the client starts the server, such as --skillbook.
         scope: user for all your projects, or project for the one in the current folder.
         config: The configuration file, if it is not in its usual place.
@@ -202,7 +201,6 @@ def uninstall(
         ace mcp uninstall vscode --scope project
 
     Args:
-        client: The client.
         scope: user for all your projects, or project for the one in the current folder.
         config: The configuration file, if it is not in its usual place.
         dry_run: Show the change without making it.

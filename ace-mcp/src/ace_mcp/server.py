@@ -72,7 +72,6 @@ class SkillbookServer(MCPServer[None]):
 
     Args:
         config: The settings.
-        sessions: The sessions.
     """
 
     def __init__(self, config: MCPServerConfig, sessions: SessionRegistry) -> None:

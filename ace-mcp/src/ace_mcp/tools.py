@@ -83,7 +83,6 @@ class SkillbookTools:
     """The implementations of the tools.
 
     Args:
-        sessions: The sessions.
         config: The settings of the server.
     """
 
@@ -412,8 +411,6 @@ def matching(query: str, skills: list[Skill], limit: int) -> list[Skill]:
     """Return the skills that share words with a query, best first.
 
     Args:
-        query: The query.
-        skills: The skills.
         limit: The maximum number of skills.
     """
     ranker = LexicalRanker()

@@ -151,11 +151,7 @@ class SpanBuilder:
         }
 
     def observe(self, event: observers.Event) -> None:
-        """Handle one event; unknown kinds are ignored.
-
-        Args:
-            event: The event.
-        """
+        """Handle one event; unknown kinds are ignored."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)

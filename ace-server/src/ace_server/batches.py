@@ -65,7 +65,6 @@ def book_rules(service: Service, connection: sa.Connection, name: str) -> BookRu
     """Return the settings of a book, and prevent others from making batches of it until the transaction ends.
 
     Args:
-        service: The service.
         connection: A transaction that writes.
         name: The name of the book.
     """
@@ -87,9 +86,6 @@ def make_batches(service: Service) -> list[str]:
     """Make a batch of each book that has enough new feedback, or whose new feedback is old enough.
 
     Feedback that a person has to decide about is held, and listed for review.
-
-    Args:
-        service: The service.
 
     Returns:
         The ids of the new batches.

@@ -77,15 +77,12 @@ def request_row(
     Args:
         seal: Seals the texts.
         release: The release that was used.
-        answer: The answer.
         request: The id of the request.
         key: The id of the key.
         model: The model string.
-        question: The question.
         context: Further material.
         subject: The pseudonym of the user that the request belongs to.
         metadata: Data of the client that is stored with the request.
-        experiment: The experiment.
         arm: The number of the arm.
     """
     at = now()
@@ -132,7 +129,6 @@ def store_feedback(seal: Seal, feedback: GivenFeedback) -> Callable[[sa.Connecti
 
     Args:
         seal: Seals the texts.
-        feedback: The feedback.
 
     Raises:
         IdempotencyError: By the change: its idempotency key was used for other feedback.

@@ -218,9 +218,6 @@ def new_key() -> str:
 def key_id(key: str) -> str:
     """Return the identifier of a key, which does not reveal it.
 
-    Args:
-        key: The key.
-
     Example:
         >>> key_id("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
         '51643eac'

@@ -264,8 +264,6 @@ def correction_in_feedback(question: str, answer: str, feedback: str, ground_tru
     """Return the correction in feedback on an answer, if it objects to the answer; else an empty list.
 
     Args:
-        question: The question.
-        answer: The answer.
         feedback: The feedback of a person on the answer.
         ground_truth: The right answer, if known.
 
@@ -287,9 +285,7 @@ def answer_in(question: str, wrong: str, correction: str) -> str:
     """Return the right answer if the correction states it unambiguously; else an empty string.
 
     Args:
-        question: The question.
         wrong: The answer that is corrected.
-        correction: The correction.
 
     Example:
         >>> answer_in("Deadline?", "31 May", "No. It should be 31 July.")

@@ -164,9 +164,6 @@ def span_of(record: Record, logs: Iterable[Record] = ()) -> Span:
 def completed_json(text: str) -> tuple[object, bool]:
     """Parse JSON that may have been cut off at its end.
 
-    Args:
-        text: The text.
-
     Returns:
         The value, without what is missing, and whether the text was cut; None and False if it is not JSON.
 

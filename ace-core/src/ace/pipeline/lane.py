@@ -369,7 +369,6 @@ class LaneSegment(Generic[C]):
             future: Receives what the section returns. It can be cancelled until the section begins.
             ctx: The sample's context.
             position: Where the sample is.
-            run: The run.
             index: The sample's number in the run's order.
             hooks: The observers of the steps.
 

@@ -30,9 +30,6 @@ def suggesting_keywords(method: Callable[P, R]) -> Callable[P, R]:
 
     The arguments are inspected only after a call has failed.
 
-    Args:
-        method: The method.
-
     Example:
         >>> class Greeter:
         ...     @suggesting_keywords

@@ -73,7 +73,6 @@ class Answer(str):
 
         Args:
             output: What the agent returned.
-            question: The question.
             context: The further material that the agent was given.
             usage: What the model calls have used.
         """

@@ -218,7 +218,6 @@ def forget_answers(store: SkillbookStore, run_id: str) -> None:
     """Delete the recorded answers of a run; log a warning if the store cannot do that.
 
     Args:
-        store: The store.
         run_id: The name of the run.
     """
     forgetful: object = store  # mypy takes no object for both protocols
@@ -304,11 +303,7 @@ def record_of_run(
 
 
 def recorded_runs(store: SkillbookStore) -> list[str]:
-    """Return the names of all runs in a store, finished or not.
-
-    Args:
-        store: The store.
-    """
+    """Return the names of all runs in a store, finished or not."""
     return [row.key.sample for row in store.progress(_RUNS)]
 
 
@@ -317,7 +312,6 @@ class RunRecord:
     """The progress of one run in a store.
 
     Args:
-        store: The store.
         run_id: The name of the run.
         about: What is noted about the run as a whole.
 
@@ -443,7 +437,6 @@ class RunRecord:
         """Record another failure of a sample.
 
         Args:
-            sample: The sample.
             role_to_retry: The role whose recorded answers must not be replayed; empty if all may be.
             problem: Why it failed, redacted.
         """
@@ -690,7 +683,6 @@ class LearnedContents:
     """The contents that the runs into a store have learned so far.
 
     Args:
-        store: The store.
         run_id: A run whose samples count only as the beginnings of longer records; empty for none.
     """
 

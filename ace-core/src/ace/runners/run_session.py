@@ -699,7 +699,6 @@ class SampleEnds:
         """Record the outcome of a sample that has ended, in the foreground or the background.
 
         Args:
-            sample: The sample.
             result: Its result.
         """
         try:
@@ -797,11 +796,7 @@ class SampleEnds:
 
 
 def keeps_ids_only(pipeline: Pipeline[ACEStepContext]) -> bool:
-    """Return whether a run of a pipeline keeps no text of its inputs.
-
-    Args:
-        pipeline: The pipeline.
-    """
+    """Return whether a run of a pipeline keeps no text of its inputs."""
     return any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
 
 

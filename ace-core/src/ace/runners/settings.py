@@ -336,7 +336,6 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
     """Check that what a pipeline learns is written into the book of its runner.
 
     Args:
-        pipeline: The pipeline.
         skillbook: The book of the runner.
         runner: The name of the runner, for the error.
 
@@ -390,7 +389,6 @@ def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pip
 
     Args:
         pipeline: The other one.
-        steps: The steps.
     """
     return Pipeline[ACEStepContext](
         steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
@@ -412,7 +410,6 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
     """Return a copy of a step with every reference to the old book replaced, or the step itself if it has none.
 
     Args:
-        step: The step.
         old: The book that it changes.
         new: The book that the returned step changes.
     """

@@ -46,7 +46,6 @@ def needed(value: T | None, field: str, step: object) -> T:
     """Return the value of a field that a step requires.
 
     Args:
-        value: The value.
         field: The name of the field.
         step: The step that reads it.
 
@@ -217,11 +216,7 @@ class RecentReflections:
             )
 
     def add(self, reflection: ReflectorOutput) -> None:
-        """Add the reflection on a sample that was learned.
-
-        Args:
-            reflection: The reflection.
-        """
+        """Add the reflection on a sample that was learned."""
         self._add(self._text_of(reflection))
 
     def restore(self, key: SampleKey, attempt: int) -> None:

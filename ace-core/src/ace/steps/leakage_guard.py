@@ -68,7 +68,6 @@ class LeakageGuard:
         """Return the reason to reject an operation, or None. The reason does not quote secrets.
 
         Args:
-            operation: The operation.
             answers: The right answers that must not be copied.
             feedback: The feedback on the answer, whose phrases are allowed. The corrections of the operation's own
                 cases need not be passed.

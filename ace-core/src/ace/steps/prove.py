@@ -704,7 +704,6 @@ class _FinalTest:
 
     Args:
         prover: Asks the questions.
-        book: The book.
         asked: The fingerprint of what was shown with each case of the run when it was last asked, by id.
         last_index: The `global_sample_index` of the last sample.
         workers: How many questions are asked at once.

@@ -116,7 +116,6 @@ def _taken(
     """Return the arguments that a reflector takes.
 
     Args:
-        reflector: The reflector.
         optional: Arguments that older reflectors do not take; one with `**kwargs` takes them.
         named_only: Arguments that are passed only if `reflect` itself names them: the function around a decorated one
             may change the trace.

@@ -457,9 +457,7 @@ def _with_source(
     """Add the source: the trace, those of a group that show the learning, and earlier ones that `InsightStep` found.
 
     Args:
-        operation: The operation.
         source: The part of the source that is the same for all operations of the sample.
-        reflection: The reflection.
         names: The ids of the traces in a group, by the names that the reflector knows; empty for a single trace.
         earlier: The names of earlier traces, by learning.
     """

@@ -73,11 +73,7 @@ class Access:
 
 
 def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
-    """Return a dependency that admits requests whose key has a scope.
-
-    Args:
-        scope: The scope.
-    """
+    """Return a dependency that admits requests whose key has a scope."""
 
     async def admitted(request: Request) -> AsyncIterator[Access]:
         state = state_of(request)

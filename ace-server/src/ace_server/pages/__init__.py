@@ -14,11 +14,7 @@ __all__ = ["routes"]
 
 
 def routes(service: Service) -> Sequence[BaseRoute]:
-    """Return the routes of the pages of the service, which come after those of the API.
-
-    Args:
-        service: The service.
-    """
+    """Return the routes of the pages of the service, which come after those of the API."""
     from ace_server.pages.service_app import routes as service_routes  # the pages of one book need less
 
     return service_routes(service)

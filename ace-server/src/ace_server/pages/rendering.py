@@ -138,7 +138,6 @@ def _outcome_of(sample: SampleSummary, changes: Mapping[int, Sequence[SkillChang
     """Return the outcome of a sample in words.
 
     Args:
-        sample: The sample.
         changes: Those of each version of its run, as far as the history can be read.
     """
     version = sample.version
@@ -242,7 +241,6 @@ def marked(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return a text in pieces, each with whether it is one of the words that were searched for.
 
     Args:
-        text: The text.
         words: The words, in any case.
 
     Example:

@@ -43,21 +43,13 @@ _NO_SESSION: Final = ""
 
 
 def routes(service: Service) -> Sequence[BaseRoute]:
-    """Return the routes of the pages. They come after those of the API, since they answer everything else.
-
-    Args:
-        service: The service.
-    """
+    """Return the routes of the pages. They come after those of the API, since they answer everything else."""
     return [Mount("/", app=_Pages(service))]
 
 
 @final
 class _Pages:
-    """The application with the pages. It remembers the whole app, whose state it shares.
-
-    Args:
-        service: The service.
-    """
+    """The application with the pages. It remembers the whole app, whose state it shares."""
 
     def __init__(self, service: Service) -> None:
         self._site = ServiceSite(service)

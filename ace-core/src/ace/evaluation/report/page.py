@@ -57,11 +57,7 @@ details > summary { cursor: pointer; color: var(--faint); margin: 10px 0; }
 
 @checked_arguments()
 def html_page(report: EvaluationReport) -> str:
-    """Return a report as an HTML page. Everything that a model wrote is escaped.
-
-    Args:
-        report: The report.
-    """
+    """Return a report as an HTML page. Everything that a model wrote is escaped."""
     return "\n".join(
         [
             "<!doctype html>",

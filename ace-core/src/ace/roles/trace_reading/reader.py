@@ -305,7 +305,6 @@ def shown_names(names: Iterable[str], redactor: Redactor) -> dict[str, str]:
     """Return the names of the traces in a batch by the names that a model is shown, in the same order.
 
     Args:
-        names: The names.
         redactor: Redacts what is sensitive in them. Names that become equal get a number.
 
     Example:
