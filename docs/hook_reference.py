@@ -46,7 +46,7 @@ ok
 
 
 def page() -> str:
-    """The page, as the source of the hooks has it."""
+    """The page that the source of the hooks yields."""
     imports = "(\n    " + ",\n    ".join([*sorted(hooks.HOOKS.values()), "hookimpl"]) + ",\n)"
     parts = [HEAD.format(imports=imports)]
     parts += [hook_section(f"ace_{kind}", spec) for kind, spec in hooks.HOOKS.items()]

@@ -500,6 +500,6 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except Exception as error:  # a number of thousands of digits, or whatever somebody's object raises
+    except Exception as error:  # a number of thousands of digits, or whatever a caller's object raises
         return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -56,7 +56,7 @@ def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", most)[:most]:
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError):  # it was cut, or it is of somebody else's file
+        except (ValueError, RecursionError):  # it was cut, or it is from a file of another kind
             continue
         if isinstance(record, dict):
             yield record

@@ -320,7 +320,7 @@ def _parts(question: object) -> tuple[object, object, object]:
 def create_ask_llm_function(
     llm: Any, config: SubAgentConfig | None = None, *, budget: CallBudget | None = None
 ) -> Callable[..., str]:
-    """Return the function `ask_llm(question, context="", mode="analysis")`, as sessions have it.
+    """Return the function `ask_llm(question, context="", mode="analysis")`, the function that sessions call.
 
     Args:
         llm: A client with `complete_messages`.

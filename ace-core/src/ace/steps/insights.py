@@ -444,7 +444,7 @@ def with_outcome(
     Args:
         ready: The insights that were learned.
         earlier: Those of other traces with the id of the learned insight that they support, whose status they share.
-        outcome: What became of the operations of the sample.
+        outcome: The outcomes of the operations of the sample.
         skillbook: The skillbook of the run.
     """
     texts = [insight.recommendation for insight in ready]
@@ -476,7 +476,7 @@ def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, s
 
 
 def _has_skill(insight: Insight, skillbook: Skillbook) -> bool:
-    """Return whether the skill that came of an insight is still in the book."""
+    """Return whether the skill learned from an insight is still in the book."""
     skill = skillbook.get_skill(_skill_id(insight))
     return skill is not None and skill.is_active
 

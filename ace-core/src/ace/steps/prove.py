@@ -947,7 +947,7 @@ def _uncovered(text: str, case: SkillCase) -> str:
     if not was_corrected(case):
         return ""
     if missing := missing_values(text, case):
-        return f"It leaves out {', '.join(missing)}."
+        return f"It lacks {', '.join(missing)}."
     if number := inverted_number(text, case):
         return f"It gives the wrong answer for its condition on {number}."
     said = {word.lower() for word in tokens(case.correction)}
@@ -955,7 +955,7 @@ def _uncovered(text: str, case: SkillCase) -> str:
     answer = [word for word in tokens(case.expected) if any(character.isdigit() for character in word)]
     in_text = {word.lower() for word in tokens(text)}
     if quoted := [word for word in (*names, *answer) if word.lower() in in_text - said]:
-        return f"It holds {', '.join(quoted)}, which belongs to this one case."
+        return f"It contains {', '.join(quoted)}, which only applies to this case."
     return ""
 
 

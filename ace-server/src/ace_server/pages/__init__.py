@@ -1,4 +1,4 @@
-"""The pages: what a skillbook has learned, from which traces, what became of it, and what waits for review."""
+"""The pages: what a skillbook has learned, from which traces, what happened to it since, and what waits for review."""
 
 from __future__ import annotations
 

@@ -603,5 +603,5 @@ def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:
 
 
 def without_vectors(skills: Sequence[Skill]) -> list[Skill]:
-    """Return the skills as the history has them, so that they can be compared with an older version."""
+    """Return the skills as the history stores them, so that they can be compared with an older version."""
     return [skill if skill.embedding is None else skill.replace(embedding=None) for skill in skills]

@@ -43,7 +43,7 @@ __all__ = ["REASONS", "RunPlan"]
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of a run."""
+    """The outcome of a run."""
 
     stopped_by: str = ""
     failed: Sequence[FailedSample] = ()

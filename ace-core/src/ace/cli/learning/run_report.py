@@ -445,7 +445,7 @@ def write_results(
     epochs: Sequence[Mapping[str, object]],
     book: Skillbook,
 ) -> None:
-    """Write the file of `--results`: what a run was asked for, what came of it, and the skillbook, as one JSON object.
+    """Write the file of `--results`: what a run was asked for, its outcome, and the skillbook, as one JSON object.
 
     The file is replaced atomically.
 
@@ -483,7 +483,7 @@ def write_results(
 
 
 def epochs_of(results: Sequence[SampleResult[ACEStepContext]], size: int) -> list[dict[str, object]]:
-    """Return what came of the samples of each epoch: how many failed, and the mean of each of their metrics.
+    """Return the outcome of each epoch: how many failed, and the mean of each of their metrics.
 
     Args:
         results: The results of all epochs, in order; those of the last epochs are missing if the run ended early.
