@@ -286,7 +286,7 @@ def _key(message: Message) -> tuple[object, ...]:
 
 def _question(tree: _Tree, steps: _Steps) -> str:
     first = tree.top[0]
-    said = next((message.text for message in first.given if message.role == "user" and message.text), "")
+    said = next((message.text for message in first.inputs if message.role == "user" and message.text), "")
     asked = (step["content"] for step in steps.steps if step["kind"] == "message" and step["name"] == "user")
     whole = first.question if first.kind not in ("tool", "retriever") else ""
     return said or whole or next(asked, "")
