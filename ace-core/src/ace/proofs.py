@@ -243,9 +243,9 @@ class CaseProver:
         return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
-        """Have the environment judge further answers to a case with the sample from which the case was made.
+        """Let the environment judge further answers to a case with the original sample of the case.
 
-        Otherwise an environment gets a sample with the question, the context and the expected answer.
+        Without it, the environment gets a sample with the question, the context and the expected answer.
 
         Args:
             case: The case; ignored if it is not judged by an environment.

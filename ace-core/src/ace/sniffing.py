@@ -17,7 +17,7 @@ HEAD_SIZE: Final = 64 * 1024
 
 
 def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
-    """Return the beginning of a trace that is bytes, a text, or a file; None of any other object.
+    """Return the beginning of a trace that is bytes, a text, or a file; None for any other object.
 
     The result is empty for a file that cannot be read; the reader of the trace reports the error.
 

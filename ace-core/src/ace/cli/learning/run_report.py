@@ -415,7 +415,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("tokens in from the provider's cache", _cached_share(use) if use.cached_input_tokens else ""),
         ("tokens in written to that cache", str(use.cache_write_tokens) if use.cache_write_tokens else ""),
         ("cost", _cost_of(use)),
-        ("proven", f"{proofs.proven}, {proofs.rewritten} of them with another text" if proofs.proven else ""),
+        ("proven", _proven(proofs)),
         ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
         ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
         ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
@@ -426,6 +426,11 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
 
 def _cached_share(use: ModelUse) -> str:
     return f"{use.cached_input_tokens} ({use.cached_input_tokens / max(1, use.input_tokens):.0%})"
+
+
+def _proven(proofs: ProofCounts) -> str:
+    reworded = f", {proofs.rewritten} of them reworded" if proofs.rewritten else ""
+    return f"{proofs.proven}{reworded}" if proofs.proven else ""
 
 
 def _cost_of(use: ModelUse) -> str:
