@@ -80,7 +80,7 @@ class Figures:
     """Milliseconds, until the process ended."""
     sent: float | None
     """Milliseconds, until it connected to the server; None if it did not."""
-    told: float | None
+    printed: float | None
     """Milliseconds, until it printed a line for the user; None if it did not."""
     modules: int
     megabytes: float
@@ -192,7 +192,7 @@ def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figu
 
 
 def row_of_first_line(what: str, figures: Sequence[Figures], skills: int) -> Ratio:
-    require(all(figure.told is not None for figure in figures), f"{what} prints no line for the user")
+    require(all(figure.printed is not None for figure in figures), f"{what} prints no line for the user")
     name = f"{what}, {skills:,} skills in a store, until its first line"
     return Ratio(name, middle(figures, "told"), "its end", middle(figures, "cpu"), None, 300.0)
 

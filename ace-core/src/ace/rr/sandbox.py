@@ -312,7 +312,7 @@ _data_text = None
 traces, skillbook, batch_items = _data["traces"], _data["skillbook"], _data["batch_items"]
 item_ids = list(batch_items)
 trace = TraceContext(traces)
-_given.update(eval("locals()"))
+_predefined.update(eval("locals()"))
 """
 
 
