@@ -192,7 +192,7 @@ def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figu
 
 
 def row_of_first_line(what: str, figures: Sequence[Figures], skills: int) -> Ratio:
-    require(all(figure.printed is not None for figure in figures), f"{what} prints no line for the user")
+    require(all(figure.first_line is not None for figure in figures), f"{what} prints no line for the user")
     name = f"{what}, {skills:,} skills in a store, until its first line"
     return Ratio(name, middle(figures, "first_line"), "its end", middle(figures, "cpu"), None, 300.0)
 
