@@ -165,3 +165,13 @@ def test_texts_have_no_odd_phrases() -> None:
     assert [path for path, found in exempt.items() if not found] == [], "free of odd phrases: remove them from EXEMPT"
     others = (path for path in places() if path.relative_to(ROOT).as_posix() not in EXEMPT)
     assert [phrase for path in others for phrase in odd_phrases(path)] == []
+
+
+def test_names_say_what_a_variable_contains() -> None:
+    sources = [path for path in places() if path.suffix == ".py"]
+    assert [name for path in sources for name in odd_names(path)] == []
+
+
+def test_docstrings_do_not_repeat_the_name_of_a_parameter() -> None:
+    sources = [path for path in places() if path.suffix == ".py"]
+    assert [line for path in sources for line in repeated_names(path)] == []

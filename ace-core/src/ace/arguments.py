@@ -142,12 +142,12 @@ def checked_class(decorated: type[T]) -> type[T]:
     return decorated
 
 
-def check_keywords(called: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_keywords(called: str, passed: Iterable[str], known: Collection[str]) -> None:
     """Check that a function accepts the keyword arguments of a call.
 
     Args:
         called: The name of the function as in the call, without parentheses.
-        given: The keywords of the call.
+        passed: The keywords of the call.
         known: The keywords that the function accepts.
 
     Raises:
@@ -159,7 +159,7 @@ def check_keywords(called: str, given: Iterable[str], known: Collection[str]) ->
         ...
         TypeError: ACE.from_model() got an unexpected keyword argument 'base_url'; did you mean 'api_base'?
     """
-    for name in given:
+    for name in passed:
         if name not in known:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{_suggestion(name, known)}")
 
@@ -210,21 +210,21 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
     meant = _OTHER_WORDS.get(name)
     if meant in known:
         return meant
-    given = _letters(name)
-    if not given:
+    typed = _letters(name)
+    if not typed:
         return None
     letters = {option: _letters(option) for option in known}
-    mistakes = {option: _mistakes(given, of) for option, of in letters.items()}
-    allowed = {option: max(len(given), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
+    mistakes = {option: _mistakes(typed, of) for option, of in letters.items()}
+    allowed = {option: max(len(typed), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
     near = [option for option, count in mistakes.items() if count <= allowed[option]]
     if near:
         return min(near, key=lambda option: (mistakes[option], option))
-    if len(given) < _LEAST_LETTERS:
+    if len(typed) < _LEAST_LETTERS:
         return None
     beginning = [
         option
         for option, of in letters.items()
-        if of.startswith(given) or (len(of) > _LEAST_LETTERS and given.startswith(of))
+        if of.startswith(typed) or (len(of) > _LEAST_LETTERS and typed.startswith(of))
     ]
     if beginning:
         return beginning[0] if len(beginning) == 1 else None
@@ -243,15 +243,15 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(word for word in found if len(word) >= _LEAST_LETTERS) or frozenset({name})
 
 
-def _mistakes(given: str, meant: str) -> int:
+def _mistakes(typed: str, meant: str) -> int:
     """Return how many letters must be inserted, removed, replaced or swapped with a neighbour to correct a name."""
     before: list[int] = []
     row = list(range(len(meant) + 1))
-    for place, letter in enumerate(given, 1):
+    for place, letter in enumerate(typed, 1):
         earlier, before, row = before, row, [place]
         for column, wanted in enumerate(meant, 1):
             count = min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != wanted))
-            is_swapped = place > 1 and column > 1 and letter == meant[column - 2] and given[place - 2] == wanted
+            is_swapped = place > 1 and column > 1 and letter == meant[column - 2] and typed[place - 2] == wanted
             row.append(min(count, earlier[column - 2] + 1) if is_swapped else count)
     return row[-1]
 

@@ -353,12 +353,12 @@ class InsightLog:
         Raises:
             OSError: The log cannot be written.
         """
-        given = list(insights)
-        if not given:
+        records = list(insights)
+        if not records:
             return []
         with self._lock, appended_file(self.path) as file:
             self._read_new_lines(file)
-            dated = [self._with_timestamp(insight) for insight in given]
+            dated = [self._with_timestamp(insight) for insight in records]
             changed = [insight for insight in dated if self._known.by_id.get(insight.id) != insight]
             if not changed:
                 return dated

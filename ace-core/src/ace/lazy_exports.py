@@ -96,7 +96,7 @@ class _OldModules:
     def __init__(self, renamed: "Mapping[str, str]", names: "Mapping[str, str]") -> None:
         self._renamed = renamed
         self._names = names
-        self._told: tuple[str, int] | None = None
+        self._last_caller: tuple[str, int] | None = None
         """The import statement of the last warning. It may load a module and its parent, and read names of both."""
 
     def find_spec(
@@ -127,7 +127,7 @@ class _OldModules:
         home = import_module(new)
         caller, _ = _caller({"ace"})
         self._warn(old, new, caller)
-        self._told = _place(caller)
+        self._last_caller = _place(caller)
 
         def find(name: str) -> object:
             new_name = self._names.get(f"{old}.{name}", name)
@@ -142,7 +142,7 @@ class _OldModules:
         vars(module).update(__doc__=home.__doc__, __getattr__=find, __dir__=lambda: dir(home))
 
     def _warn(self, old: str, new: str, caller: "FrameType") -> None:
-        if _place(caller) != self._told:
+        if _place(caller) != self._last_caller:
             _warn(old, new, caller)
 
     def _new_name(self, name: str) -> str | None:

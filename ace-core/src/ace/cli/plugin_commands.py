@@ -103,7 +103,6 @@ class CommandContext:
         lines on standard error, and the error of a model call becomes a sentence that says what to do.
 
         Args:
-            settings: The settings.
             assume_yes: Fetch a missing model without asking.
 
         Raises:
@@ -124,7 +123,6 @@ class CommandContext:
         It is for a command that keeps the client after the block of `model`, such as a server.
 
         Args:
-            error: The error.
             settings: The settings that the client was made from.
 
         Example:
@@ -143,7 +141,6 @@ class CommandContext:
         """Open the skillbook that the settings name, a file or a store of a plugin.
 
         Args:
-            settings: The settings.
             start: Whether to start one if there is none.
 
         Raises:
@@ -163,7 +160,6 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
     """Add the commands of all plugins.
 
     Args:
-        app: The app.
         arguments: What follows `ace`; the command that they call is imported.
         built_in: The names that plugins cannot take.
 
@@ -197,7 +193,6 @@ def call_command(
     """Call a command with the arguments that were parsed, and with its context if it asks for one.
 
     Args:
-        command: The command.
         bound: Its arguments.
         ignored: Its parameters that are not options, with their annotations.
         name: The name of the command.

@@ -142,8 +142,8 @@ def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
 
 
 def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
-    given = ", ".join(plugin.specs)
-    return UnknownPluginError(f"{plugin.targets.owner} does not provide {what}; it provides: {given}")
+    provided = ", ".join(plugin.specs)
+    return UnknownPluginError(f"{plugin.targets.owner} does not provide {what}; it provides: {provided}")
 
 
 def _composed_runner(
@@ -152,7 +152,6 @@ def _composed_runner(
     """Return the composed runner class of a plugin, which is created once.
 
     Args:
-        plugin: The plugin.
         execute_step: The class of its execute step; it is called with the arguments of `from_roles` other than roles.
         to_trace: The class of its trace converter.
     """
@@ -197,10 +196,10 @@ def observer_options(option: str) -> list[ObserverOption]:
     Raises:
         PluginError: The plugin cannot be loaded.
     """
-    given = option.lstrip("-")
+    name = option.lstrip("-")
     for plugin in catalogue().giving("observers"):
         shown = plugin.installed.name.replace("_", "-")
-        if given == shown or given.startswith(f"{shown}-"):
+        if name == shown or name.startswith(f"{shown}-"):
             return [declared for spec in plugin.load().specs_of(ObserverSpec) for declared in spec.options]
     return []
 

@@ -167,10 +167,12 @@ def _where(error: BaseException | None) -> str:
     """Return the traceback of a plugin's error, beginning with the plugin's own frames."""
     if error is None:
         return ""
-    told = traceback.TracebackException.from_exception(error)
-    own = [frame for frame in told.stack if not frame.filename.startswith("<frozen") and not _is_ours(frame.filename)]
-    told.stack = traceback.StackSummary.from_list(own)
-    return "".join(told.format(chain=False)).rstrip()
+    summary = traceback.TracebackException.from_exception(error)
+    own = [
+        frame for frame in summary.stack if not frame.filename.startswith("<frozen") and not _is_ours(frame.filename)
+    ]
+    summary.stack = traceback.StackSummary.from_list(own)
+    return "".join(summary.format(chain=False)).rstrip()
 
 
 def _is_ours(filename: str) -> bool:

@@ -191,8 +191,8 @@ def _requirements(tree: ast.Module, calls: Mapping[str, Sequence[ast.Call]]) -> 
     named = {name.id: statement.value for statement, name in _assignments(tree)}
     for spec in HOOKS.values():
         for value in _arguments(calls[spec], "requires"):
-            given = named.get(value.id) if isinstance(value, ast.Name) else value
-            texts = given.elts if isinstance(given, ast.Tuple) else []
+            node = named.get(value.id) if isinstance(value, ast.Name) else value
+            texts = node.elts if isinstance(node, ast.Tuple) else []
             found |= {text.value: None for text in texts if isinstance(text, ast.Constant) and type(text.value) is str}
     return tuple(found)
 

@@ -352,12 +352,12 @@ def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = 
     manager.add_hookspecs(hooks)
     _register(manager, hook_module, name, owner)
     found = {kind: _yielded(manager, kind, owner) for kind in HOOKS}
-    given = {kind: specs for kind, specs in found.items() if specs}
-    if not given:
+    provided = {kind: specs for kind, specs in found.items() if specs}
+    if not provided:
         raise PluginLoadError(f"{owner}: it provides nothing; the hooks are {hook_names()}, each under @hookimpl")
     if own_names:
-        _check_names(given, name, owner)
-    return LoadedPlugin(name, given, _Targets(owner))
+        _check_names(provided, name, owner)
+    return LoadedPlugin(name, provided, _Targets(owner))
 
 
 def _register(manager: pluggy.PluginManager, hook_module: object, name: str, owner: str) -> None:
@@ -398,22 +398,22 @@ def _iterable(result: object, kind: str, wanted: type[Spec]) -> Iterable[Any]:
     return result
 
 
-def wrong_name(kind: str, given: str, wanted: str, owner: str) -> PluginLoadError:
+def wrong_name(kind: str, name: str, wanted: str, owner: str) -> PluginLoadError:
     """Return the error of a spec that has another name than its entry point.
 
     Args:
         kind: The kind of the spec, such as `runners`.
-        given: Its name.
+        name: Its name.
         wanted: The name of the entry point.
         owner: The plugin and its distribution.
     """
     return PluginLoadError(
-        f"{owner}: ace_{kind} yields the name {given!r}; it must be the name of the entry point, {wanted!r}"
+        f"{owner}: ace_{kind} yields the name {name!r}; it must be the name of the entry point, {wanted!r}"
     )
 
 
-def _check_names(given: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -> None:
-    for kind, found in given.items():
+def _check_names(provided: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -> None:
+    for kind, found in provided.items():
         wrong = next((spec for spec in found if spec.name != name), None)
         if wrong is not None:
             raise wrong_name(kind, wrong.name, name, owner)

@@ -249,8 +249,6 @@ def _watched(plugin: LoadedPlugin, spec: Spec, doing: str, *, adds_up: bool = Fa
     """Return a function that imports the target of a spec and calls it; a warning names the plugin if that takes long.
 
     Args:
-        plugin: The plugin.
-        spec: The spec.
         doing: What the call does, to be followed by the name of the plugin.
         adds_up: As for `PluginCode`.
     """
@@ -278,9 +276,9 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
         if spec.recognises is None:
             return 0.0
         score: Any = plugin.targets.resolve(spec.recognises)
-        given = _head_of(trace) if isinstance(trace, Path) else trace
+        head = _head_of(trace) if isinstance(trace, Path) else trace
         with recognising.running():
-            return float(score(given))
+            return float(score(head))
 
     def convert(trace: object) -> Mapping[str, object]:
         from ace.context import ACEStepContext

@@ -83,7 +83,6 @@ def post(url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> H
     Args:
         url: The address, with `http` or `https`.
         headers: The headers beside `Host` and `Content-Length`.
-        body: The body.
         timeout: The time limit of the whole exchange, in seconds.
 
     Raises:

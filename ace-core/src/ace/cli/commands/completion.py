@@ -18,9 +18,6 @@ def command(shell: Literal["bash", "zsh", "fish"], /) -> int:
 
         ace completion bash > ~/.local/share/bash-completion/completions/ace
         ace completion fish > ~/.config/fish/completions/ace.fish
-
-    Args:
-        shell: The shell.
     """
     from ace.cli.app import build_app
 

@@ -325,9 +325,6 @@ def event_files(traces: Sequence[RecordedTrace]) -> list[str]:
     """Return the names of the files whose lines were read as traces but are probably the events of one session.
 
     It checks for properties that the events of all agents share. Specific formats are the task of plugins.
-
-    Args:
-        traces: The traces.
     """
     lines: Counter[str] = Counter()
     names: dict[str, str] = {}

@@ -98,7 +98,6 @@ class TableRows:
     """The rows of an open file after its header.
 
     Args:
-        file: The file.
         table: How its rows are written.
         size: Where the table ends; what is appended to the file meanwhile is not read.
     """

@@ -237,7 +237,6 @@ class RunPlan:
 
         Args:
             target: The skillbook.
-            report: The report.
             further: What the command adds to it.
             stopped_by: Why the run was stopped; empty if it was not.
         """

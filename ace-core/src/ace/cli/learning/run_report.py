@@ -328,11 +328,7 @@ def _shortened(text: str) -> str:
 
 
 def report_as_json(report: RunReport) -> dict[str, object]:
-    """Return the report as JSON values, for `--json`.
-
-    Args:
-        report: The report.
-    """
+    """Return the report as JSON values, for `--json`."""
     return {
         "traces": {
             "read": report.read,
@@ -357,7 +353,6 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
     """Print the report for people.
 
     Args:
-        report: The report.
         title: What was done, with the skillbook.
         noun: What one input is called.
         epochs: The number of passes over the inputs.

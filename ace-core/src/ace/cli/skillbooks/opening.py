@@ -163,7 +163,6 @@ def save(book: Skillbook, location: str, *, author: str) -> int | None:
     """Save the collected changes: in a store as one version, in a JSON file on top of its newest state.
 
     Args:
-        book: The book.
         location: Where it was opened.
         author: Who made the changes, for the history.
 
