@@ -18,6 +18,9 @@ def command(shell: Literal["bash", "zsh", "fish"], /) -> int:
 
         ace completion bash > ~/.local/share/bash-completion/completions/ace
         ace completion fish > ~/.config/fish/completions/ace.fish
+
+    Args:
+        shell: The shell that will load the script.
     """
     from ace.cli.app import build_app
 
