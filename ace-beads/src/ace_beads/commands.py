@@ -161,7 +161,7 @@ def install(*, project: Path | None = None) -> int:
         found.made.remove_empty()
         note(f"ace: {error}")
         return WITH_FAILURES
-    print_text(f"Installed in {found.hook}. When bd closes an issue, the recorded attempts at it are learned from.")
+    print_text(f"Installed in {found.hook}. When bd closes an issue, ACE learns from the recorded attempts at it.")
     return DONE
 
 

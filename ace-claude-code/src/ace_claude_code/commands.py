@@ -222,7 +222,7 @@ def learn(
 ) -> int:
     """Learn now from queued sessions, from transcripts, or from all stored sessions of a project.
 
-    Each turn is learned from once. The command can be stopped at any time; the next call continues from there.
+    Each turn is processed once. The command can be stopped at any time; the next call continues from there.
 
     For example:
 

@@ -32,8 +32,8 @@ def work_off(state: Path) -> None:
 
 def _do(job: Job, queue: JobQueue, settings: SessionSettings) -> bool:
     """Learn from a session, and return whether the model can be used for the next one."""
-    from ace.cli import CommandContext, counted
-    from ace.integrations import UsageError
+    from ace.cli import CommandContext
+    from ace.integrations import UsageError, counted
     from ace.pipeline import CancellationToken
     from ace.protocols import LLMCallError
     from ace_claude_code.binary import ClaudeNotFoundError
