@@ -7,7 +7,7 @@ from ace.pipeline import StepContext
 
 @dataclass(frozen=True)
 class SixFields(StepContext):
-    """A context as an application has it: the two fields of the base class and four of its own."""
+    """A context like that of an application: the two fields of the base class and four of its own."""
 
     answer: int = 0
     insight: int = 0

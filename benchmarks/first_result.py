@@ -44,11 +44,11 @@ def watch(event, arguments):
         sent.append(time.process_time())
 
 sys.addaudithook(watch)
-told = []
+line_times = []
 write = sys.stderr.write
 
 def noted(text):
-    told.append(time.process_time())
+    line_times.append(time.process_time())
     return write(text)
 
 sys.stderr.write = noted
@@ -60,7 +60,7 @@ else:
 figures = {
     "code": code,
     "sent": sent[0] * 1000 if sent else None,
-    "told": told[0] * 1000 if told else None,
+    "first_line": line_times[0] * 1000 if line_times else None,
     "cpu": time.process_time() * 1000,
     "modules": len(sys.modules),
     "megabytes": megabytes(),
@@ -80,7 +80,7 @@ class Figures:
     """Milliseconds, until the process ended."""
     sent: float | None
     """Milliseconds, until it connected to the server; None if it did not."""
-    told: float | None
+    first_line: float | None
     """Milliseconds, until it printed a line for the user; None if it did not."""
     modules: int
     megabytes: float
@@ -192,9 +192,9 @@ def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figu
 
 
 def row_of_first_line(what: str, figures: Sequence[Figures], skills: int) -> Ratio:
-    require(all(figure.told is not None for figure in figures), f"{what} prints no line for the user")
+    require(all(figure.first_line is not None for figure in figures), f"{what} prints no line for the user")
     name = f"{what}, {skills:,} skills in a store, until its first line"
-    return Ratio(name, middle(figures, "told"), "its end", middle(figures, "cpu"), None, 300.0)
+    return Ratio(name, middle(figures, "first_line"), "its end", middle(figures, "cpu"), None, 300.0)
 
 
 def rows_of_a_command(

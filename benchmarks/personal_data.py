@@ -358,7 +358,7 @@ def _table(*head: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def missed(texts: Sequence[Text], find: Find) -> list[tuple[str, str]]:
-    """Return the values of the classes that are looked for which were not found, and the finds that are none."""
+    """Return the values of the classes that are looked for which were not found, and the false positives."""
     result = []
     for text in texts:
         spans = [(finding.start, finding.end) for finding in find(text.text)]

@@ -21,7 +21,7 @@ class Ratio:
     most: float | None = None
     """The goal: the largest ratio."""
     most_measured: float | None = None
-    """The goal, where it is no ratio: the largest figure."""
+    """The goal, if it is not a ratio: the largest figure."""
     unit: str = "ms"
 
     @property

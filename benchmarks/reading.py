@@ -97,13 +97,13 @@ def ace_run(folder: Path) -> Callable[[], object]:
     from ace.updates import UpdateBatch, UpdateOperation
 
     class Roles:
-        def generate(self, **given: Any) -> AgentOutput:
+        def generate(self, **arguments: Any) -> AgentOutput:
             return AgentOutput(reasoning="", final_answer="5")
 
-        def reflect(self, **given: Any) -> ReflectorOutput:
+        def reflect(self, **arguments: Any) -> ReflectorOutput:
             return ReflectorOutput(reasoning="", correct_approach="", key_insight="Add carefully.")
 
-        def update_skills(self, **given: Any) -> SkillManagerOutput:
+        def update_skills(self, **arguments: Any) -> SkillManagerOutput:
             operation = UpdateOperation("ADD", section="maths", content="Add carefully.")
             return SkillManagerOutput(update=UpdateBatch("", [operation]))
 

@@ -220,7 +220,7 @@ class Simulation:
     costs: Costs
     rate: float
     seed: int = SEED
-    given: int = 0
+    received: int = 0
     learned: int = 0
     longest: float = 0.0
     """The longest time from a feedback to the end of its batch, in seconds."""
@@ -253,7 +253,7 @@ class Simulation:
             self._arrive(at, step)
             self._make_batches(at + step)
             self._work_until(at + step)
-        require(self.given == self.learned + self.waiting, "feedback was lost or learned twice")
+        require(self.received == self.learned + self.waiting, "feedback was lost or learned twice")
 
     @property
     def waiting(self) -> int:
@@ -265,7 +265,7 @@ class Simulation:
         wave = 1 - math.cos(2 * math.pi * at / DAY)  # from 0 at midnight to 2 at noon
         expected = self.rate * wave * step
         count = _poisson(self._random, expected)
-        self.given += count
+        self.received += count
         for time_in_step in sorted(self._random.random() for _ in range(count)):
             self._new[self._random.randrange(self.set_up.books)].append(at + time_in_step * step)
 

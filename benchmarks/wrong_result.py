@@ -6,7 +6,7 @@ class WrongResult(Exception):
 
 
 def require(condition: bool, text: str) -> None:
-    """Go on only if what was measured has done its work.
+    """Continue only if what was measured has done its work.
 
     Raises:
         WrongResult: If not.

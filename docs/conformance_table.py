@@ -33,7 +33,7 @@ depends on another one that fails, it is skipped and says so.
 
 
 def page() -> str:
-    """The page, as the source has it."""
+    """The page that the source yields."""
     return "\n".join([HEAD, *map(suite_section, SUITES)])
 
 

@@ -42,7 +42,7 @@ Values of arguments are never repeated, and keys are redacted.
 
 
 def page() -> str:
-    """The page, as the schemas have it."""
+    """The page that the schemas yield."""
     server = create_server(MCPServerConfig(skillbook="skills.db"))
     parts = [HEAD]
     for tool in anyio.run(server.list_tools):

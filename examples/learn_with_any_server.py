@@ -27,11 +27,11 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    given = arguments()
+    options = arguments()
     # "openai/" names the protocol, not the company.
-    client = LiteLLMClient(f"openai/{given.model}", api_base=given.api_base, max_tokens=2048)
-    runner = ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=given.skillbook)
-    results = runner.run(SAMPLES, epochs=given.epochs, max_in_flight=1)
+    client = LiteLLMClient(f"openai/{options.model}", api_base=options.api_base, max_tokens=2048)
+    runner = ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=options.skillbook)
+    results = runner.run(SAMPLES, epochs=options.epochs, max_in_flight=1)
     print_report(results, runner.skillbook, client.usage)
     return 1 if runner.failures else 0
 

@@ -65,8 +65,8 @@ def browser_agent(page: str, skill: re.Match[str] | None) -> Mapping[str, Any]:
 
 
 def acting(thinking: str, *actions: Mapping[str, Any]) -> Mapping[str, Any]:
-    told = {"evaluation_previous_goal": "", "memory": "", "next_goal": ""}
-    return {"thinking": thinking, **told, "action": list(actions)}
+    state = {"evaluation_previous_goal": "", "memory": "", "next_goal": ""}
+    return {"thinking": thinking, **state, "action": list(actions)}
 
 
 def done(text: str, *, success: bool) -> Mapping[str, Any]:

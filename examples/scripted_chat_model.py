@@ -44,8 +44,8 @@ class ScriptedChatModel(BaseChatModel):
         answer = self.script(role_of(shown), shown, messages)
         if not isinstance(answer, AIMessage):
             answer = AIMessage(answer if isinstance(answer, str) else json.dumps(answer))
-        given, written = len(shown.split()), len(str(answer.content).split())
-        usage: Any = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
+        input_tokens, written = len(shown.split()), len(str(answer.content).split())
+        usage: Any = {"input_tokens": input_tokens, "output_tokens": written, "total_tokens": input_tokens + written}
         message = answer.model_copy(update={"usage_metadata": usage})
         return ChatResult(generations=[ChatGeneration(message=message)])
 

@@ -44,7 +44,7 @@ class _Foreground:
 
 
 class _Background:
-    """Holds its samples until it is told to go on."""
+    """Holds its samples until it is released."""
 
     requires = frozenset({"sample"})
     provides = frozenset[str]()

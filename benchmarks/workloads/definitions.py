@@ -34,7 +34,7 @@ def workload_c(divisor: int, *, is_async: bool) -> Workload:
 
 
 def workload_d(divisor: int) -> Workload:
-    """Latencies as models have them."""
+    """Latencies that are typical of models."""
     count = 200 // divisor
     random = Random(SEED)
     foreground = (TimedStep("agent", log_normal(20, count, random)),)

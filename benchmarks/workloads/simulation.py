@@ -28,7 +28,7 @@ class _Station:
 
 
 def optimum(workload: Workload, workers: int, *, ordered: bool) -> Optimum:
-    """Simulate stations that never idle while somebody waits for them.
+    """Simulate stations that never idle while a sample waits for them.
 
     The foreground is one station: a worker stays with its sample through all of it.
 

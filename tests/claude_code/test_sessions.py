@@ -1,4 +1,4 @@
-"""The installed plugin: real sessions are learned from when they end, and shown the skills when they start."""
+"""The installed plugin: it learns from real sessions when they end, and shows them the skills when they start."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_what_a_session_taught_is_in_the_request_of_the_next_one(
     # The learner asked Claude Code itself, and did not learn from that.
     log = (home / ".claude" / "ace" / "learner.log").read_text(encoding="utf-8")
     assert [line.split(": ")[-1] for line in log.splitlines() if " learned, " in line] == [
-        "1 turns learned, 0 known",
-        "1 turns learned, 0 known",
+        "1 turn learned, 0 known already",
+        "1 turn learned, 0 known already",
     ]
     assert files_in(project) == before
     ace("uninstall")

@@ -161,7 +161,7 @@ def install(*, project: Path | None = None) -> int:
         found.made.remove_empty()
         note(f"ace: {error}")
         return WITH_FAILURES
-    print_text(f"Installed in {found.hook}. When bd closes an issue, the recorded attempts at it are learned from.")
+    print_text(f"Installed in {found.hook}. When bd closes an issue, ACE learns from the recorded attempts at it.")
     return DONE
 
 
@@ -298,7 +298,6 @@ def _status_of(project: Project, test: str) -> _BeadsStatus:
     """Return the state of the hook and the queue of a project.
 
     Args:
-        project: The project.
         test: The command that tests an issue; empty if none is set.
     """
     from ace_beads.client import BeadsClient, BeadsError

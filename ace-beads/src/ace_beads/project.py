@@ -60,9 +60,6 @@ class Project:
 def find_project(folder: Path) -> Project:
     """Return the project of a folder: that of `BEADS_DIR`, else the nearest one in it or above it, as `bd` does.
 
-    Args:
-        folder: The folder.
-
     Raises:
         NoTrackerError: There is none.
     """

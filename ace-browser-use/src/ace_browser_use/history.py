@@ -109,11 +109,11 @@ def _is_end_mark(item: Mapping[str, Any]) -> bool:
 
 def _downloads(items: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return the names of the files that each step downloaded, which are in the prompt of the next step."""
-    told = [_files_of(item.get("state_message") or "") for item in items]
-    after = [*told[1:], *told[-1:]]
+    downloads = [_files_of(item.get("state_message") or "") for item in items]
+    after = [*downloads[1:], *downloads[-1:]]
     return [
         [re.split(r"[\\/]", path)[-1] for path in files if path not in known]
-        for known, files in zip(told, after, strict=True)
+        for known, files in zip(downloads, after, strict=True)
     ]
 
 
@@ -152,12 +152,12 @@ def _duration(metadata: Mapping[str, Any]) -> float | None:
 
 def _action(action: Mapping[str, Any], result: Mapping[str, Any]) -> BrowserAction:
     ((name, arguments), *_) = action.items()
-    told = result.get("extracted_content") or result.get("long_term_memory") or ""
+    text = result.get("extracted_content") or result.get("long_term_memory") or ""
     error = result.get("error")
     return BrowserAction(
         name=name,
         arguments=arguments,
-        result=shortened(str(told), _LONGEST_RESULT),
+        result=shortened(str(text), _LONGEST_RESULT),
         error=shortened(str(error), _LONGEST_RESULT) if error else None,
     )
 

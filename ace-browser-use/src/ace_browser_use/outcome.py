@@ -76,16 +76,16 @@ def _problems(steps: Sequence[BrowserStep]) -> Iterator[tuple[int, str]]:
 
 
 def _of_action(name: str, error: str) -> str:
-    told = shortened(error, _LONGEST_PROBLEM)
-    return f"a page did not load: {told}" if "Navigation failed" in error else f"{name} failed: {told}"
+    problem = shortened(error, _LONGEST_PROBLEM)
+    return f"a page did not load: {problem}" if "Navigation failed" in error else f"{name} failed: {problem}"
 
 
 def _of_step(error: str) -> str:
-    told = shortened(error, _LONGEST_PROBLEM)
+    problem = shortened(error, _LONGEST_PROBLEM)
     if "Navigation failed" in error:
-        return f"a page did not load: {told}"
+        return f"a page did not load: {problem}"
     is_browsers = any(word in error.lower() for word in _OF_THE_BROWSER)
-    return f"the {'browser' if is_browsers else 'model'} failed: {told}"
+    return f"the {'browser' if is_browsers else 'model'} failed: {problem}"
 
 
 def _merged(problems: Iterator[tuple[int, str]]) -> Iterator[str]:

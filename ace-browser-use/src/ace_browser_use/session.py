@@ -115,17 +115,17 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
         _remove_if_empty(profile)
     executable = _executable_for(profile)
     folder = Path(tempfile.mkdtemp(prefix="ace-browser-"))
-    given: set[str] = profile.model_fields_set
+    fields_set: set[str] = profile.model_fields_set
     settings: dict[str, object] = {"keep_alive": False}
     if executable is not None:
         settings["executable_path"] = executable
     if _is_fresh(profile):
         settings["user_data_dir"] = folder / OWN_FOLDER
-    if "downloads_path" not in given or "browser-use-downloads-" in str(profile.downloads_path):
+    if "downloads_path" not in fields_set or "browser-use-downloads-" in str(profile.downloads_path):
         settings["downloads_path"] = folder / "downloads"
-    if "enable_default_extensions" not in given:
+    if "enable_default_extensions" not in fields_set:
         settings["enable_default_extensions"] = False
-    if "chromium_sandbox" not in given and hasattr(os, "geteuid") and os.geteuid() == 0:
+    if "chromium_sandbox" not in fields_set and hasattr(os, "geteuid") and os.geteuid() == 0:
         # Chromium does not start with its sandbox as root.
         settings["chromium_sandbox"] = False
     for name in ("user_data_dir", "downloads_path"):

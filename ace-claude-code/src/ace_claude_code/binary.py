@@ -22,23 +22,23 @@ class ClaudeNotFoundError(FileNotFoundError):
 
 
 @checked_arguments()
-def find_claude(given: str | os.PathLike[str] | None = None) -> str:
+def find_claude(path: str | os.PathLike[str] | None = None) -> str:
     """Return the path of the `claude` binary.
 
     It is searched for in this order: the argument, the variable `ACE_CLAUDE_BINARY`, PATH, and the copy in the package
     `claude-agent-sdk`.
 
     Args:
-        given: A path, or a name to search for on PATH.
+        path: A path, or a name to search for on PATH.
 
     Raises:
         ClaudeNotFoundError: The binary was not found; the message says how to install it.
     """
-    named = os.fspath(given) if given is not None else os.environ.get(BINARY_VARIABLE, "")
+    named = os.fspath(path) if path is not None else os.environ.get(BINARY_VARIABLE, "")
     if named:
         found = shutil.which(named)
         if found is None:
-            by = "the argument claude" if given is not None else BINARY_VARIABLE
+            by = "the argument claude" if path is not None else BINARY_VARIABLE
             raise ClaudeNotFoundError(
                 f"{by} names {named!r}, which is not a program; give the path of the claude binary"
             )

@@ -101,9 +101,9 @@ def install(
         folder = write_plugin(settings)
     except (ClaudeNotFoundError, ForeignPluginError) as error:
         raise UsageError(str(error)) from error
-    whose = "in this folder" if project else "everywhere"
-    print_text(f"Installed in {folder}. From now on, sessions {whose} are learned from when they end.")
-    print_text(f"{model or 'Claude Code itself'} learns, for at most {budget:g} USD a day.")
+    whose = "in this folder" if project else "in every folder"
+    print_text(f"Installed in {folder}. ACE now learns from each session {whose} when it ends,")
+    print_text(f"with {model or 'Claude Code itself'}, for at most {budget:g} USD a day.")
     print_text(_price_text(model))
     return DONE
 
@@ -222,7 +222,7 @@ def learn(
 ) -> int:
     """Learn now from queued sessions, from transcripts, or from all stored sessions of a project.
 
-    Each turn is learned from once. The command can be stopped at any time; the next call continues from there.
+    Each turn is processed once. The command can be stopped at any time; the next call continues from there.
 
     For example:
 

@@ -101,8 +101,8 @@ class ClaudeCodeExecuteStep:
             "--resume": resume,
             "--settings": _settings_without(skill_file) if "--settings" not in extra_args else None,
         }
-        given = [word for name, value in settings.items() if value is not None for word in (name, str(value))]
-        self.arguments = ("-p", "--output-format", "stream-json", "--verbose", *given, *extra_args)
+        flags = [word for name, value in settings.items() if value is not None for word in (name, str(value))]
+        self.arguments = ("-p", "--output-format", "stream-json", "--verbose", *flags, *extra_args)
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Run the task and set `trace` to the result."""

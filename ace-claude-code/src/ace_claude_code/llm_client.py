@@ -283,8 +283,8 @@ def _run(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: str, sch
 
 
 def _environ(config: ClaudeCodeLLMConfig) -> dict[str, str]:
-    given = {"ANTHROPIC_BASE_URL": config.api_base, "ANTHROPIC_API_KEY": config.api_key}
-    address = {name: value for name, value in given.items() if value}
+    variables = {"ANTHROPIC_BASE_URL": config.api_base, "ANTHROPIC_API_KEY": config.api_key}
+    address = {name: value for name, value in variables.items() if value}
     return {**os.environ, **config.env, **address, LEARNING_VARIABLE: "1"}
 
 

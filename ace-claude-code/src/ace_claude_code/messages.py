@@ -170,9 +170,6 @@ def is_said(record: Record) -> bool:
 def prompt_in(record: Record) -> str:
     """Return what the user asks in a record; empty for everything that merely looks like a user's message.
 
-    Args:
-        record: A record.
-
     Example:
         >>> prompt_in({"type": "user", "message": {"content": "Fix it."}})
         'Fix it.'
@@ -254,7 +251,7 @@ def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "
 
     Args:
         record: The message.
-        place: The line where it stands.
+        place: The line where it is.
         tools: The names of all tools called, by the ids of the calls.
         speaker: The sub-agent that speaks; empty for the main conversation.
     """
@@ -294,7 +291,7 @@ def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
     reason, the call is what the model said, and so is the call that it made instead.
 
     Args:
-        records: The messages of the main conversation, each with the place where it stands.
+        records: The messages of the main conversation, each with its place.
     """
     steps: list[TraceStep] = []
     calls: dict[str, str] = {}

@@ -139,12 +139,12 @@ def checked_class(decorated: type[T]) -> type[T]:
     return decorated
 
 
-def check_keywords(called: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_keywords(called: str, passed: Iterable[str], known: Collection[str]) -> None:
     """Check that a function accepts the keyword arguments of a call.
 
     Args:
         called: The name of the function as in the call, without parentheses.
-        given: The keywords of the call.
+        passed: The keywords of the call.
         known: The keywords that the function accepts.
 
     Raises:
@@ -156,7 +156,7 @@ def check_keywords(called: str, given: Iterable[str], known: Collection[str]) ->
         ...
         TypeError: ACE.from_model() got an unexpected keyword argument 'base_url'; did you mean 'api_base'?
     """
-    for name in given:
+    for name in passed:
         if name not in known:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{_suggestion(name, known)}")
 
@@ -183,21 +183,21 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
     meant = _OTHER_WORDS.get(name)
     if meant in known:
         return meant
-    given = _letters(name)
-    if not given:
+    typed = _letters(name)
+    if not typed:
         return None
     letters = {option: _letters(option) for option in known}
-    mistakes = {option: _mistakes(given, of) for option, of in letters.items()}
-    allowed = {option: max(len(given), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
+    mistakes = {option: _mistakes(typed, of) for option, of in letters.items()}
+    allowed = {option: max(len(typed), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
     near = [option for option, count in mistakes.items() if count <= allowed[option]]
     if near:
         return min(near, key=lambda option: (mistakes[option], option))
-    if len(given) < _LEAST_LETTERS:
+    if len(typed) < _LEAST_LETTERS:
         return None
     beginning = [
         option
         for option, of in letters.items()
-        if of.startswith(given) or (len(of) > _LEAST_LETTERS and given.startswith(of))
+        if of.startswith(typed) or (len(of) > _LEAST_LETTERS and typed.startswith(of))
     ]
     if beginning:
         return beginning[0] if len(beginning) == 1 else None
@@ -216,15 +216,15 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(word for word in found if len(word) >= _LEAST_LETTERS) or frozenset({name})
 
 
-def _mistakes(given: str, meant: str) -> int:
+def _mistakes(typed: str, meant: str) -> int:
     """Return how many letters must be inserted, removed, replaced or swapped with a neighbour to correct a name."""
     before: list[int] = []
     row = list(range(len(meant) + 1))
-    for place, letter in enumerate(given, 1):
+    for place, letter in enumerate(typed, 1):
         earlier, before, row = before, row, [place]
         for column, wanted in enumerate(meant, 1):
             count = min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != wanted))
-            is_swapped = place > 1 and column > 1 and letter == meant[column - 2] and given[place - 2] == wanted
+            is_swapped = place > 1 and column > 1 and letter == meant[column - 2] and typed[place - 2] == wanted
             row.append(min(count, earlier[column - 2] + 1) if is_swapped else count)
     return row[-1]
 
@@ -250,7 +250,6 @@ def sequence_of_steps(name: str, value: object) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
 
     Raises:
         TypeError: It is one step, a text, or not iterable.
@@ -270,7 +269,6 @@ def one_of(name: str, value: str, allowed: Collection[str]) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
         allowed: The allowed values.
 
     Raises:
@@ -291,7 +289,6 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
 
     Args:
         name: The name of the argument.
-        value: The value.
         least: The minimum.
         of: What is counted.
 
@@ -318,7 +315,6 @@ def real_number(
 
     Args:
         name: The name of the argument.
-        value: The value.
         least: The minimum.
         above: What the value must be greater than.
         of: The unit.
@@ -348,9 +344,6 @@ def real_number(
 def is_http_address(value: object) -> bool:
     """Return whether a value is an address of a web server.
 
-    Args:
-        value: The value.
-
     Example:
         >>> is_http_address("http://localhost:11434/v1"), is_http_address("localhost:11434/v1")
         (True, False)
@@ -369,7 +362,6 @@ def http_address(name: str, value: object) -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
 
     Raises:
         ValueError: It is not. The text does not contain the user and the password.
@@ -391,7 +383,6 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
 
     Args:
         name: The name of the argument.
-        value: The value.
         kind: The class that it must have.
         advice: What to do instead.
 
@@ -410,7 +401,6 @@ def file_path(name: str, value: object, *, advice: str = "") -> None:
 
     Args:
         name: The name of the argument.
-        value: The value.
         advice: What to do instead.
 
     Raises:
@@ -431,7 +421,6 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
 
     Args:
         name: The name of the argument.
-        value: The value.
         method: The name of the method.
         advice: What to do instead.
 
@@ -457,7 +446,6 @@ def check_sample(name: str, value: object) -> None:
 
     Args:
         name: What to call it.
-        value: The value.
 
     Raises:
         TypeError: It lacks an attribute of a sample.
@@ -479,15 +467,12 @@ def check_sample(name: str, value: object) -> None:
 def shown(value: object) -> str:
     """Return the representation of a value for an error, shortened if necessary.
 
-    Args:
-        value: The value.
-
     Example:
         >>> shown("x" * 100)[-10:]
         'xxxxxxx...'
     """
     try:
         text = repr(value)
-    except Exception as error:  # a number of thousands of digits, or whatever somebody's object raises
+    except Exception as error:  # a number of thousands of digits, or whatever a caller's object raises
         return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -72,7 +72,7 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
         temporary.replace(target)
     except BaseException as error:
         if temporary is not None:
-            with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+            with contextlib.suppress(OSError):  # the original error is the one to report
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             # A failed write names no file, and the temporary one means nothing to a reader.
@@ -203,8 +203,6 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
     """Add data to a file from `appended_file`, completely or not at all.
 
     Args:
-        file: The file.
-        data: The data.
         is_durable: Whether the data also survive a failure of the system, not only of the process.
 
     Raises:
@@ -218,7 +216,7 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
         if is_durable:
             os.fsync(file.fileno())
     except OSError:
-        with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+        with contextlib.suppress(OSError):  # the original error is the one to report
             os.ftruncate(file.fileno(), size)  # no other writer has added to it: this one holds the lock
         raise
     if is_durable and not size:
@@ -380,9 +378,6 @@ def real_path(path: str | Path) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents, unless they exist.
-
-    Args:
-        folder: The folder.
 
     Raises:
         OSError: It cannot be created, or the path is not a folder.

@@ -494,7 +494,6 @@ def says_only_the_truth(feedback: str, truth: str) -> bool:
     """Return whether feedback is the verdict of a `SimpleEnvironment`, which only quotes the ground truth.
 
     Args:
-        feedback: The feedback.
         truth: The ground truth.
 
     Example:

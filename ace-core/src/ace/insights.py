@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
 from ace.arguments import checked_class, one_of, shown, whole_number
 from ace.atomic_file import append_whole, appended_file
-from ace.deduplication.wording import may_contradict, telling_words, told_values
+from ace.deduplication.wording import may_contradict, stated_values, telling_words
 from ace.json_fields import Record, list_in, text_in
 
 if TYPE_CHECKING:
@@ -353,12 +353,12 @@ class InsightLog:
         Raises:
             OSError: The log cannot be written.
         """
-        given = list(insights)
-        if not given:
+        records = list(insights)
+        if not records:
             return []
         with self._lock, appended_file(self.path) as file:
             self._read_new_lines(file)
-            dated = [self._with_timestamp(insight) for insight in given]
+            dated = [self._with_timestamp(insight) for insight in records]
             changed = [insight for insight in dated if self._known.by_id.get(insight.id) != insight]
             if not changed:
                 return dated
@@ -443,7 +443,7 @@ class InsightLog:
 
 @functools.lru_cache(maxsize=1024)
 def _pattern_of(recommendation: str) -> _Pattern:
-    return told_values(recommendation), telling_words(recommendation)
+    return stated_values(recommendation), telling_words(recommendation)
 
 
 def _cosine(first: Sequence[float], second: Sequence[float]) -> float:

@@ -269,7 +269,6 @@ def _span(text: str, begin: int, member: _Member, inserted: str) -> tuple[int, i
     Args:
         text: The whole text.
         begin: The end of the member before it, or of the brace.
-        member: The member.
         inserted: The inserted text; empty if only a part of it is removed.
     """
     prefix = inserted[: len(inserted) - len(inserted.lstrip(_SPACE))]

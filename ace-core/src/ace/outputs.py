@@ -326,7 +326,7 @@ _CONSOLIDATION_SCHEMA: JsonSchemaValue = {
             "skill_ids": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "For KEEP: the ids of skills that differ and shall all stay.",
+                "description": "For KEEP: the ids of skills that differ and must all stay.",
             },
             "skill_id": described("For DELETE and UPDATE: the id of the skill."),
             "new_content": described("For UPDATE: the whole new text."),

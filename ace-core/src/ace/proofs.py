@@ -148,7 +148,6 @@ class CaseProver:
         """Return the skills that the agent would be shown with a question. No model is asked.
 
         Args:
-            question: The question.
             skills: The skills, in the order of the book; those that are not active are ignored.
         """
         view = self._chosen(question, skills)
@@ -158,7 +157,6 @@ class CaseProver:
         """Return a hash of the texts that the agent would be shown with a question. No model is asked.
 
         Args:
-            question: The question.
             skills: The skills, in the order of the book.
         """
         return self._digest(self.shown(question, skills))
@@ -171,7 +169,6 @@ class CaseProver:
         """Return a case with its result, the model and its answer. The skillbook sets the time when it is written.
 
         Args:
-            case: The case.
             passed: Whether it passed; None if that could not be judged, which leaves the case unchanged.
             answer: The answer. It is redacted, and only the beginning of a long one is kept.
         """
@@ -185,7 +182,6 @@ class CaseProver:
         """Ask the question of a case with these skills, and check the answer.
 
         Args:
-            case: The case.
             skills: The skills to choose from, in the order of the book.
 
         Raises:
@@ -198,7 +194,6 @@ class CaseProver:
         """Like `outcome`, for asynchronous code.
 
         Args:
-            case: The case.
             skills: The skills to choose from, in the order of the book.
 
         Raises:
@@ -212,7 +207,6 @@ class CaseProver:
 
         Args:
             calling: How the agent is called: `BLOCKING` from plain code, `ON_LOOP` from asynchronous code.
-            case: The case.
             skills: The skills to choose from, in the order of the book.
 
         Raises:
@@ -249,13 +243,12 @@ class CaseProver:
         return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
-        """Have the environment judge further answers to a case with the sample from which the case was made.
+        """Let the environment judge further answers to a case with the original sample of the case.
 
-        Otherwise an environment gets a sample with the question, the context and the expected answer.
+        Without it, the environment gets a sample with the question, the context and the expected answer.
 
         Args:
             case: The case; ignored if it is not judged by an environment.
-            sample: The sample.
         """
         if case.check.kind == "environment":
             with self._lock:

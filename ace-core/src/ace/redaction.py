@@ -99,8 +99,8 @@ class Redactor:
         named = secrets.items() if isinstance(secrets, Mapping) else (("a known secret", secret) for secret in secrets)
         self._known = _known_secrets(named)
         self._shortest = min([_SHORTEST_BY_FORM, *(len(secret) for secret, _ in self._known)])
-        given = {allow} if isinstance(allow, str) else set(allow)
-        self._allowed = frozenset(given | (PERSONAL_DATA if "personal_data" in given else set()))
+        allowed = {allow} if isinstance(allow, str) else set(allow)
+        self._allowed = frozenset(allowed | (PERSONAL_DATA if "personal_data" in allowed else set()))
         self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
         self._thorough = thorough
         self._common: dict[str, str] = {}
@@ -148,9 +148,6 @@ class Redactor:
 
         A password has a label where it is set and often none where it is used. A `Redactor` that is given what this
         returns finds it in both places.
-
-        Args:
-            texts: The texts.
 
         Example:
             >>> said = ["export DB_PASSWORD=correcthorsebattery", "I log in with correcthorsebattery."]

@@ -61,7 +61,6 @@ class Registry(Generic[T]):
 
         Args:
             name: The unique name.
-            value: The value.
 
         Raises:
             ValueError: Another value has the name.
@@ -99,7 +98,6 @@ class Registry(Generic[T]):
         """Return the value of a name, or None.
 
         Args:
-            name: The name.
             built_in: Whether to search the built-in values first, so that no plugin is loaded for one of them.
 
         Raises:

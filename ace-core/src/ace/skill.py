@@ -147,7 +147,6 @@ class SkillCase:
         """Return a case that has not been run.
 
         Args:
-            question: The question.
             check: The check that a correct answer passes.
             context: The context of the question.
             wrong: The answer that was corrected.

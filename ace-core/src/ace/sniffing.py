@@ -17,7 +17,7 @@ HEAD_SIZE: Final = 64 * 1024
 
 
 def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
-    """Return the beginning of a trace that is bytes, a text, or a file; None of any other object.
+    """Return the beginning of a trace that is bytes, a text, or a file; None for any other object.
 
     The result is empty for a file that cannot be read; the reader of the trace reports the error.
 
@@ -56,7 +56,7 @@ def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", most)[:most]:
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError):  # it was cut, or it is of somebody else's file
+        except (ValueError, RecursionError):  # it was cut, or it is from a file of another kind
             continue
         if isinstance(record, dict):
             yield record

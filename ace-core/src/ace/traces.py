@@ -116,9 +116,6 @@ def trace_step(kind: StepKind, name: str, content: str, place: str, *, is_error:
 def step_title(step: TraceStep) -> str:
     """Return the heading of a step.
 
-    Args:
-        step: The step.
-
     Example:
         >>> step_title(trace_step("result", "search", "no such host", "2", is_error=True))
         '[2] result search (failed)'
@@ -130,9 +127,6 @@ def step_title(step: TraceStep) -> str:
 
 def steps_as_text(steps: Iterable[TraceStep]) -> str:
     """Return steps as text, in order: the `reasoning` of a standard trace.
-
-    Args:
-        steps: The steps.
 
     Example:
         >>> print(steps_as_text([trace_step("call", "add", '{"a": 2}', "1"), trace_step("result", "add", "4", "2")]))

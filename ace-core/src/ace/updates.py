@@ -58,9 +58,9 @@ class UpdateOperation:
     """
 
     def __post_init__(self) -> None:
-        given: object = self.type
-        if isinstance(given, str):
-            object.__setattr__(self, "type", given.strip().upper())
+        type_: object = self.type
+        if isinstance(type_, str):
+            object.__setattr__(self, "type", type_.strip().upper())
         if isinstance(self.cases, list):
             object.__setattr__(self, "cases", tuple(self.cases))
 
@@ -119,10 +119,10 @@ class UpdateOperation:
 
     @property
     def _known_metadata(self) -> Mapping[str, object]:
-        given: object = self.metadata  # the constructor takes anything; the skillbook refuses what is not a mapping
-        if isinstance(given, dict):  # nearly always, and a quick check
-            return given
-        return given if isinstance(given, Mapping) else {}
+        metadata: object = self.metadata  # the constructor takes anything; the skillbook refuses what is not a mapping
+        if isinstance(metadata, dict):  # nearly always, and a quick check
+            return metadata
+        return metadata if isinstance(metadata, Mapping) else {}
 
     from_json = from_dict
     """The name of `from_dict` in other frameworks."""

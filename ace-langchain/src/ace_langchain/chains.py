@@ -183,10 +183,10 @@ def _parts(runnable: object) -> Iterator[object]:
             continue
         seen.add(id(part))
         yield part
-        waiting += [inner for _, inner in _held(part)]
+        waiting += [inner for _, inner in _children(part)]
 
 
-def _held(part: Any) -> Iterable[tuple[str, Any]]:
+def _children(part: Any) -> Iterable[tuple[str, Any]]:
     """Yield the names and values of the fields in which a part of a chain holds others."""
     names = class_names(part)
     if "langchain_core:RunnableSequence" in names:
@@ -208,11 +208,11 @@ def _changed(part: Any, change: _Change) -> Any:
     """Return a copy of a chain, with a function applied to each part that is not a composition itself."""
     names = class_names(part)
     is_model = "langchain_core:BaseLanguageModel" in class_names(unwrapped(part))
-    held = [] if is_model else list(_held(part))
-    if not held:
+    children = [] if is_model else list(_children(part))
+    if not children:
         return change(part)
-    made = {id(inner): _changed(inner, change) for _, inner in held}
-    if all(made[id(inner)] is inner for _, inner in held):
+    made = {id(inner): _changed(inner, change) for _, inner in children}
+    if all(made[id(inner)] is inner for _, inner in children):
         return part
     if "langchain_core:RunnableSequence" in names:
         steps = [made[id(step)] for step in part.steps]
@@ -226,5 +226,5 @@ def _changed(part: Any, change: _Change) -> Any:
     if "langchain_core:RunnableBranch" in names:
         branches = [(condition, made[id(then)]) for condition, then in part.branches]
         return part.model_copy(update={"branches": branches, "default": made[id(part.default)]})
-    [(name, inner)] = held
+    [(name, inner)] = children
     return part.model_copy(update={name: made[id(inner)]})

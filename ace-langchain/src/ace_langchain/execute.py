@@ -272,8 +272,8 @@ class LangChainExecuteStep:
         if kind_of(graph) != "langgraph" or not getattr(graph, "checkpointer", None):
             return []
         state = await (asyncio.to_thread(graph.get_state, config) if self.call == "sync" else graph.aget_state(config))
-        held = state.values.get("messages") if isinstance(state.values, Mapping) else None
-        return list(held) if isinstance(held, list) and all(map(is_message, held)) else []
+        messages = state.values.get("messages") if isinstance(state.values, Mapping) else None
+        return list(messages) if isinstance(messages, list) and all(map(is_message, messages)) else []
 
     def _with_skills(
         self, value: object, skills: str, stored: Sequence[BaseMessage]
@@ -290,17 +290,17 @@ class LangChainExecuteStep:
                 chain = with_skills_at_models(self.runnable, lambda shown: at_model(shown, skills))
                 if chain is not None:
                     return chain, value
-        given = with_skills(self.runnable, value, skills, self.input_key, stored)
-        return with_clean_history(self.runnable, lambda message: cleaned(message, skills)), given
+        value_with_skills = with_skills(self.runnable, value, skills, self.input_key, stored)
+        return with_clean_history(self.runnable, lambda message: cleaned(message, skills)), value_with_skills
 
     def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
         """Return the config of one run: the caller's, with our handlers added to its callbacks."""
-        given = self.config(item) if callable(self.config) else self.config
+        of_caller = self.config(item) if callable(self.config) else self.config
         bound: Mapping[str, Any] = getattr(self.runnable, "config", None) or {}
         ours: RunnableConfig = {"callbacks": handlers}
-        if self.recursion_limit is not None and "recursion_limit" not in (given or {}):
+        if self.recursion_limit is not None and "recursion_limit" not in (of_caller or {}):
             ours["recursion_limit"] = min(self.recursion_limit, bound.get("recursion_limit", self.recursion_limit))
-        config = _merge_configs(given, ours)
+        config = _merge_configs(of_caller, ours)
         if getattr(unwrapped(self.runnable), "checkpointer", None):
             # Runs that share a thread would see each other's conversations.
             named = {**bound.get("configurable", {}), **config.get("configurable", {})}
@@ -313,9 +313,9 @@ class LangChainExecuteStep:
 class _Begun:
     """The first part of an interrupted run: its task, and its recording until the interruption."""
 
-    def __init__(self, given: object, recorder: Recorder, input_key: str | None) -> None:
-        self.task = task_of(given, input_key)
-        self.context = conversation_before(given)
+    def __init__(self, value: object, recorder: Recorder, input_key: str | None) -> None:
+        self.task = task_of(value, input_key)
+        self.context = conversation_before(value)
         self.recorder = recorder
         self._start = time.monotonic()
 

@@ -64,10 +64,10 @@ def _into_fields(
     name = input_key if input_key is not None else _place(value)
     if name is None or name not in value:
         raise _no_place(f"a dict with {', '.join(map(repr, value)) or 'no fields'}")
-    held = value[name]
-    if isinstance(held, str) and name != "messages":
-        return {**value, name: _before(skills, held)}
-    return {**value, name: _into_messages(runnable, held, skills, stored)}
+    field = value[name]
+    if isinstance(field, str) and name != "messages":
+        return {**value, name: _before(skills, field)}
+    return {**value, name: _into_messages(runnable, field, skills, stored)}
 
 
 def _place(value: Mapping[Any, Any]) -> str | None:
@@ -77,7 +77,7 @@ def _place(value: Mapping[Any, Any]) -> str | None:
     named = [name for name in TEXT_FIELDS if isinstance(value.get(name), str)]
     if named:
         return named[0]
-    texts = [name for name, held in value.items() if isinstance(held, str)]
+    texts = [name for name, content in value.items() if isinstance(content, str)]
     return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else None
 
 

@@ -85,10 +85,10 @@ def conversation_before(value: object) -> str:
     Args:
         value: The converted input.
     """
-    held = value.get("messages") if isinstance(value, Mapping) else value
-    if not holds_messages(held):
+    found = value.get("messages") if isinstance(value, Mapping) else value
+    if not holds_messages(found):
         return ""
-    messages = _plain(held)
+    messages = _plain(found)
     last = max((place for place, message in enumerate(messages) if message["type"] == "human"), default=0)
     return "\n".join(
         f"{message['type']}: {message['content']}" for message in messages[:last] if message["type"] != "system"
@@ -111,9 +111,9 @@ def messages_of(value: object) -> list[Any]:
         return list(to_messages())
     if isinstance(value, str):
         value = [("user", value)]
-    given = value if isinstance(value, Sequence) else [value]
+    items = value if isinstance(value, Sequence) else [value]
     convert = load("langchain_core.messages", needed_by="ace-langchain").convert_to_messages
-    return list(convert(list(given)))
+    return list(convert(list(items)))
 
 
 def is_resuming(value: object) -> bool:

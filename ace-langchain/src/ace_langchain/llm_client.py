@@ -283,14 +283,14 @@ class LangChainLLMClient:
                 f"model {self.model!r} gave no answer: timeout: {late}", model=self.model, status_code=408
             )
         status = getattr(error, "status_code", None)
-        told = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
         if status in (401, 403):
             what_to_do = "the key is missing or was refused; check the key of the chat model"
             return LLMAuthenticationError(
-                f"model {self.model!r}: {what_to_do}. Reason: {told}", model=self.model, status_code=status
+                f"model {self.model!r}: {what_to_do}. Reason: {text}", model=self.model, status_code=status
             )
         known = status if isinstance(status, int) else None
-        return LLMCallError(f"model {self.model!r} gave no answer: {told}", model=self.model, status_code=known)
+        return LLMCallError(f"model {self.model!r} gave no answer: {text}", model=self.model, status_code=known)
 
 
 LangChainLiteLLMClient = LangChainLLMClient
@@ -340,7 +340,6 @@ def _raw_text(text: str, answer: AIMessage) -> str:
 
     Args:
         text: The text of its answer.
-        answer: The answer.
     """
     calls = plain_message(answer)["tool_calls"]
     return text or (str(calls[0]["args"]) if calls else "")

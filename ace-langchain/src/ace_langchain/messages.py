@@ -119,8 +119,8 @@ def messages_in(value: object) -> list[PlainMessage]:
         [('human', '2+2?')]
     """
     if isinstance(value, str):
-        held = parsed(value)
-        return [] if isinstance(held, str) else messages_in(held)
+        content = parsed(value)
+        return [] if isinstance(content, str) else messages_in(content)
     if is_message(value) or _has_role(value):
         return [plain_message(value)]
     if isinstance(value, Mapping):
@@ -146,8 +146,8 @@ def _messages_in_fields(fields: Mapping[object, object]) -> list[PlainMessage]:
     if isinstance(messages, str) and messages:
         return [plain_message({"type": "human", "content": messages})]
     for name in ("messages", "choices", "message", "output", "input", "update"):
-        held = fields.get(name)
-        found = messages_in(held) if not isinstance(held, str) else []
+        content = fields.get(name)
+        found = messages_in(content) if not isinstance(content, str) else []
         if found:
             return found
     return []
@@ -174,10 +174,10 @@ def parsed(value: object) -> object:
     """
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
-            held: object = json.loads(value)
+            document: object = json.loads(value)
         except (ValueError, RecursionError):
             return value
-        return held
+        return document
     return value
 
 

@@ -168,8 +168,8 @@ def _recording_class() -> Any:
                 raise
 
         def _keep(self, state: Any, *tasks: Mapping[str, object]) -> None:
-            held = [restored(message) for message in state["messages"]]
-            self._record(_snapshot(messages_to_dict(held), self._agent, tasks))
+            messages = [restored(message) for message in state["messages"]]
+            self._record(_snapshot(messages_to_dict(messages), self._agent, tasks))
 
     return RecordingSkillbookMiddleware
 

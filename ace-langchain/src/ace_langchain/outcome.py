@@ -53,13 +53,13 @@ class Outcome(NamedTuple):
         return ", ".join(map(text_of, self.interrupts))
 
 
-def outcome_of(returned: object, kind: Kind, given: object = None, output_key: str | None = None) -> Outcome:
+def outcome_of(returned: object, kind: Kind, input_value: object = None, output_key: str | None = None) -> Outcome:
     """Determine the outcome of a run.
 
     Args:
         returned: The return value of the runnable.
         kind: The kind of the runnable.
-        given: Its input. A state that is returned unchanged is not an answer.
+        input_value: Its input. A state that is returned unchanged is not an answer.
         output_key: The field of a dict that contains the answer, if it is not evident.
 
     Example:
@@ -74,7 +74,7 @@ def outcome_of(returned: object, kind: Kind, given: object = None, output_key: s
         interrupts = returned["__interrupt__"]
         returned = {name: value for name, value in returned.items() if name != "__interrupt__"}
     messages = _messages(returned)
-    answer = _answer(returned, kind, given, output_key)
+    answer = _answer(returned, kind, input_value, output_key)
     output = _answer_text(answer)
     if interrupts:
         asked = tuple(getattr(interrupt, "value", interrupt) for interrupt in interrupts)
@@ -91,8 +91,8 @@ def failed(error: Exception) -> Outcome:
     """
     # LangGraph adds a note with the name and a random id of the node; the recorder knows the place more precisely.
     notes = "; ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith("During task with name"))
-    told = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return Outcome("error", "", f"{told} ({notes})" if notes else told, ())
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return Outcome("error", "", f"{text} ({notes})" if notes else text, ())
 
 
 def is_wrong_use(error: Exception) -> bool:
@@ -115,13 +115,13 @@ def problem_of(answer: PlainMessage) -> str | None:
 
 
 def _messages(returned: object) -> tuple[PlainMessage, ...]:
-    held = _field(returned, "messages")
-    if not isinstance(held, list):
-        held = [returned] if is_message(returned) else []
-    return tuple(plain_message(message) for message in held if is_message(message))
+    messages = _field(returned, "messages")
+    if not isinstance(messages, list):
+        messages = [returned] if is_message(returned) else []
+    return tuple(plain_message(message) for message in messages if is_message(message))
 
 
-def _answer(returned: object, kind: Kind, given: object, output_key: str | None) -> object:
+def _answer(returned: object, kind: Kind, input_value: object, output_key: str | None) -> object:
     """Return the part of the return value that is the answer."""
     if output_key is not None:
         if _field(returned, output_key) is None:
@@ -137,8 +137,8 @@ def _answer(returned: object, kind: Kind, given: object, output_key: str | None)
         return messages[-1]
     if kind == "agent" and isinstance(returned, Mapping) and "output" in returned:
         return returned["output"]
-    if isinstance(returned, Mapping) and isinstance(given, Mapping):
-        new = {name: value for name, value in returned.items() if not _same(given.get(name, _NOTHING), value)}
+    if isinstance(returned, Mapping) and isinstance(input_value, Mapping):
+        new = {name: value for name, value in returned.items() if not _same(input_value.get(name, _NOTHING), value)}
         echoes = len(new) < len(returned)
         return next(iter(new.values())) if echoes and len(new) == 1 else new or None
     return returned

@@ -59,7 +59,7 @@ class RunPart:
     name: str
     order: str
     """The sort key by start time."""
-    given: object = None
+    inputs: object = None
     """Its input."""
     returned: object = None
     """Its output; None if it failed, or if that is not recorded."""
@@ -109,11 +109,7 @@ def begins_langsmith_run(record: Mapping[str, object]) -> bool:
 
 
 def key_of_run(run: object) -> str:
-    """Return the trace of a run of LangSmith.
-
-    Args:
-        run: The run.
-    """
+    """Return the trace of a run of LangSmith."""
     fields = _run_fields(run)
     return str(fields.get("trace_id") or fields.get("id"))
 
@@ -134,11 +130,7 @@ def is_event(record: object) -> bool:
 
 
 def key_of_event(event: Mapping[str, object]) -> str:
-    """Return the run that an event belongs to.
-
-    Args:
-        event: The event.
-    """
+    """Return the run that an event belongs to."""
     above = event.get("parent_ids")
     return str(above[0] if isinstance(above, list | tuple) and above else event["run_id"])
 
@@ -153,8 +145,9 @@ def parts_of_runs(runs: Iterable[object]) -> list[RunPart]:
     waiting = [(_run_fields(run), "") for run in runs]
     while waiting:
         run, above = waiting.pop()
-        held = run.get("child_runs")
-        waiting += [(_run_fields(child), str(run.get("id"))) for child in (held if isinstance(held, list) else ())]
+        children = run.get("child_runs")
+        inner = children if isinstance(children, list) else ()
+        waiting += [(_run_fields(child), str(run.get("id"))) for child in inner]
         part = _part_of_run(run, above)
         parts[part.id] = part
     return list(parts.values())
@@ -181,7 +174,7 @@ def parts_of_events(events: Iterable[Mapping[str, object]]) -> list[RunPart]:
         if run_id not in parts:
             part = replace(part, is_open=True)
         if data.get("input") is not None:
-            part = replace(part, given=data["input"])
+            part = replace(part, inputs=data["input"])
         if when == "stream" and kind == "model":
             said[run_id] = said.get(run_id, "") + text_of(data.get("chunk"))
         if when == "end":
@@ -200,28 +193,28 @@ def result_of_parts(parts: Sequence[RunPart]) -> LangChainResult:
     """
     tree = _Tree(parts)
     root = tree.root
-    asked = messages_in(root.given)
-    told = _Told(tree)
+    asked = messages_in(root.inputs)
+    steps = _Transcript(tree)
     for message in asked:
         if message["type"] != "system":
-            told.steps += steps_of_message(message, told.place(""))
-    told.walk()
+            steps.steps += steps_of_message(message, steps.place(""))
+    steps.walk()
     question = next((message["content"] for message in asked if message["type"] == "human"), "")
     failure = tree.first_failure() if root.error else None
     answers = [answer for part in tree.in_order() for answer in part.answers]
     words = "\n".join(map(words_of, answers))
     return LangChainResult(
-        task=question or _question_of(root.given),
+        task=question or _question_of(root.inputs),
         output="" if root.error else _answer_of(root) or _last_words(root, answers),
         result_type="error" if root.error else "simple",
         success=False if root.error else None,
         error=root.error or None,
-        intermediate_steps=tuple(told.uses),
+        intermediate_steps=tuple(steps.uses),
         messages=(*asked, *answers),
         failed_at=tree.path(failure) if failure is not None else "",
-        steps=tuple(told.steps),
+        steps=tuple(steps.steps),
         skill_ids=tuple(extract_cited_skill_ids(words)),
-        usage=told.usage,
+        usage=steps.usage,
         feedback="\n".join(part.feedback for part in tree.in_order() if part.feedback),
     )
 
@@ -268,7 +261,7 @@ class _Tree:
         return bool(part.error) and not any(child.error for child in self.below(part.id))
 
 
-class _Told:
+class _Transcript:
     """The steps of a run while they are collected."""
 
     def __init__(self, tree: _Tree) -> None:
@@ -300,14 +293,14 @@ class _Told:
 
     def _start(self, part: RunPart) -> None:
         if part.kind == "retriever":
-            self._add("call", part.name, _question_of(part.given), part)
+            self._add("call", part.name, _question_of(part.inputs), part)
         if part.kind != "tool":
             return
         self.usage["tool_calls"] += 1
         waiting = (call_id for call_id, name in self._called.items() if name == part.name)
         call_id = part.call_id or next(waiting, "")
         if self._called.pop(call_id, None) is None:
-            self._add("call", part.name, arguments_text(plain_json(part.given)), part)
+            self._add("call", part.name, arguments_text(plain_json(part.inputs)), part)
 
     def _end(self, part: RunPart) -> None:
         path = self._tree.parent_path(part)
@@ -339,7 +332,7 @@ class _Told:
             self.usage[name] = self.usage.get(name, 0) + count
 
     def _use(self, part: RunPart, output: str, error: str | None) -> None:
-        self.uses.append(ToolUse(tool=part.name, input=plain_json(part.given), output=output, error=error))
+        self.uses.append(ToolUse(tool=part.name, input=plain_json(part.inputs), output=output, error=error))
 
     def _add(
         self, kind: Literal["call", "result"], name: str, content: str, part: RunPart, *, is_error: bool = False
@@ -372,7 +365,7 @@ def _part_of_run(run: Mapping[str, object], above: str) -> RunPart:
         kind=kind,
         name=str(run.get("name") or kind),
         order=str(run.get("dotted_order") or run.get("start_time") or ""),
-        given=run.get("inputs"),
+        inputs=run.get("inputs"),
         returned=run.get("outputs") or None,
         error=_short_error(str(run.get("error") or "")),
         usage={name: count for name, count in tokens.items() if isinstance(count, int)},
@@ -411,14 +404,14 @@ def _feedback_text(stats: object) -> str:
 
 def _short_error(error: str) -> str:
     """Return an error without the stack that LangSmith appends; empty for what a graph raises to pause or to jump."""
-    told = error.partition("Traceback (most recent call last)")[0].strip() or error.strip()
-    return "" if told.startswith(_CONTROL_FLOW) else told
+    text = error.partition("Traceback (most recent call last)")[0].strip() or error.strip()
+    return "" if text.startswith(_CONTROL_FLOW) else text
 
 
-def _question_of(given: object) -> str:
-    fields = mapping(parsed(given))
+def _question_of(value: object) -> str:
+    fields = mapping(parsed(value))
     if not fields:
-        return text_of(parsed(given))
+        return text_of(parsed(value))
     named = next((fields[name] for name in _QUESTION_FIELDS if fields.get(name) not in (None, "")), None)
     if named is not None:
         asked = messages_in(named)
@@ -439,7 +432,7 @@ def _answer_of(root: RunPart) -> str:
     if said:
         return said[-1]["content"]
     answer = _answer(returned)
-    return answer if isinstance(answer, str) else outcome_of(returned, "simple", parsed(root.given)).output
+    return answer if isinstance(answer, str) else outcome_of(returned, "simple", parsed(root.inputs)).output
 
 
 def _last_words(root: RunPart, answers: Sequence[PlainMessage]) -> str:
@@ -455,9 +448,9 @@ def _answer(returned: object) -> object:
 
 def _output_text(returned: object) -> str:
     fields = mapping(returned)
-    held = fields.get("documents", _answer(returned))
-    if isinstance(held, list) and held and all("page_content" in mapping(document) for document in held):
-        return "\n\n".join(text_of(mapping(document)["page_content"]) for document in held)
-    if isinstance(held, list | tuple) and held and all(hasattr(document, "page_content") for document in held):
-        return "\n\n".join(map(text_of, held))
-    return text_of(held)
+    output = fields.get("documents", _answer(returned))
+    if isinstance(output, list) and output and all("page_content" in mapping(document) for document in output):
+        return "\n\n".join(text_of(mapping(document)["page_content"]) for document in output)
+    if isinstance(output, list | tuple) and output and all(hasattr(document, "page_content") for document in output):
+        return "\n\n".join(map(text_of, output))
+    return text_of(output)

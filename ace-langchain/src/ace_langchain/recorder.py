@@ -202,17 +202,17 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Record the use of a tool, and the call if it is not in the answer of a model."""
         name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
-        given = input_str if inputs is None else plain_json(inputs)
+        arguments = input_str if inputs is None else plain_json(inputs)
         with self._lock:
             self._tree.add(run_id, parent_run_id, name)
             self._usage["tool_calls"] += 1
-            use = ToolUse(tool=name, input=given, output="", error=None)
+            use = ToolUse(tool=name, input=arguments, output="", error=None)
             self._uses.append(use)
             self._open_uses[run_id] = use
             call_id = self._call_id(name, kwargs.get("tool_call_id"))
             self._open_calls[run_id] = (call_id, name)
             if self._unanswered.pop(call_id, None) is None:
-                self._add("call", name, arguments_text(given), self._tree.parent_path(run_id))
+                self._add("call", name, arguments_text(arguments), self._tree.parent_path(run_id))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Record the result of a tool."""
@@ -238,7 +238,7 @@ class Recorder(BaseCallbackHandler):
                 self._usage["tool_calls"] -= use is not None
                 return
             if use is not None:
-                use["error"] = _told(error)
+                use["error"] = _described(error)
             self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
 
     def on_retriever_start(
@@ -265,14 +265,14 @@ class Recorder(BaseCallbackHandler):
         with self._lock:  # concurrent parts may be in different threads
             self._tree.add(run_id, parent_run_id, described.get("name") or (serialized or {}).get("name"))
 
-    def _call_id(self, name: str, given: object) -> str:
+    def _call_id(self, name: str, arguments: object) -> str:
         """Return the id of the call that a tool answers, which older releases of LangChain do not provide."""
         waiting = (call_id for call_id, tool in self._unanswered.items() if tool == name)
-        return str(given) if given else next(waiting, "")
+        return str(arguments) if arguments else next(waiting, "")
 
     def _fail(self, error: BaseException, place: str, name: str) -> None:
         self._failed.append((error, place))
-        self._add("result", name, _told(error), place.rpartition("/")[0], is_error=True)
+        self._add("result", name, _described(error), place.rpartition("/")[0], is_error=True)
 
     def _add(self, kind: Any, name: str, content: str, path: str, *, is_error: bool = False) -> None:
         step = TraceStep(kind=kind, name=name, content=content, is_error=is_error, place=self._place(path))
@@ -283,7 +283,7 @@ class Recorder(BaseCallbackHandler):
         return f"{number} in {path}" if path else str(number)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return "it was still at work when the run was ended"
     return f"{type(error).__name__}: {error}"

@@ -166,13 +166,13 @@ def _keyed(value: object) -> Iterator[tuple[str | None, object]]:
 
 def _recorded_run(record: object) -> LangChainResult | None:
     """Read the record of a tracer; None if it is something else."""
-    held = list(record) if isinstance(record, list | tuple) else [record]
-    if not held:
+    records = list(record) if isinstance(record, list | tuple) else [record]
+    if not records:
         return None
-    if all(map(is_langsmith_run, held)):
-        return result_of_parts(parts_of_runs(held))
-    if all(map(is_event, held)):
-        return result_of_parts(parts_of_events([item for item in held if isinstance(item, Mapping)]))
+    if all(map(is_langsmith_run, records)):
+        return result_of_parts(parts_of_runs(records))
+    if all(map(is_event, records)):
+        return result_of_parts(parts_of_events([item for item in records if isinstance(item, Mapping)]))
     return None
 
 
@@ -252,8 +252,8 @@ def _thread_of(snapshot: Mapping[str, object]) -> str:
     for name in ("config", "checkpoint"):
         place = snapshot.get(name)
         if isinstance(place, Mapping):
-            held = place.get("configurable")
-            thread = (held if isinstance(held, Mapping) else place).get("thread_id")
+            configurable = place.get("configurable")
+            thread = (configurable if isinstance(configurable, Mapping) else place).get("thread_id")
             if thread:
                 return str(thread)
     return ""
@@ -287,9 +287,9 @@ def _of_snapshot(snapshot: Mapping[str, object]) -> LangChainResult:
 def _problem_of_task(task: object) -> tuple[str, str] | None:
     """Return the node and the error of a failed task. A task that waits for a person has not failed."""
     names = ("name", "error")
-    held = task if isinstance(task, Mapping) else {name: getattr(task, name, None) for name in names}
-    error = held.get("error")
-    return (str(held.get("name") or ""), str(error)) if error else None
+    fields = task if isinstance(task, Mapping) else {name: getattr(task, name, None) for name in names}
+    error = fields.get("error")
+    return (str(fields.get("name") or ""), str(error)) if error else None
 
 
 def _listed(value: object) -> Sequence[object]:
@@ -319,10 +319,10 @@ def _of_messages(messages: list[PlainMessage]) -> LangChainResult:
 
 def _of_state(record: Mapping[str, object]) -> LangChainResult:
     """Read the final state of a graph."""
-    held = record["messages"]
-    if not _are_messages(held) or not isinstance(held, Sequence):
+    messages = record["messages"]
+    if not _are_messages(messages) or not isinstance(messages, Sequence):
         raise TypeError("the 'messages' of this record are not messages of LangChain")
-    result = _of_messages([plain_message(message) for message in held])
+    result = _of_messages([plain_message(message) for message in messages])
     structured = record.get("structured_response")
     output = result.output if structured is None else text_of(structured)
     return replace(result, result_type="langgraph", output=output)
@@ -334,15 +334,15 @@ def _of_agent(record: Mapping[str, object]) -> LangChainResult:
     uses: list[ToolUse] = []
     thoughts: list[str] = []
     for number, (action, observation) in enumerate(_agent_steps(record), 1):
-        tool, given, thought = str(action["tool"]), action.get("tool_input"), str(action.get("log") or "")
+        tool, arguments, thought = str(action["tool"]), action.get("tool_input"), str(action.get("log") or "")
         result, place = text_of(observation), str(number)
         if thought:
             steps.append(TraceStep(kind="thought", name="assistant", content=thought, is_error=False, place=place))
         steps += [
-            TraceStep(kind="call", name=tool, content=arguments_text(given), is_error=False, place=place),
+            TraceStep(kind="call", name=tool, content=arguments_text(arguments), is_error=False, place=place),
             TraceStep(kind="result", name=tool, content=result, is_error=False, place=place),
         ]
-        uses.append(ToolUse(tool=tool, input=given, output=result, error=None))
+        uses.append(ToolUse(tool=tool, input=arguments, output=result, error=None))
         thoughts.append(thought)
     output = text_of(record.get("output"))
     return LangChainResult(
@@ -359,8 +359,8 @@ def _of_agent(record: Mapping[str, object]) -> LangChainResult:
 
 def _agent_steps(record: Mapping[str, object]) -> list[tuple[Mapping[str, object], object]]:
     """Return the actions of an AgentExecutor with their results; empty if these are not actions."""
-    held = record.get("intermediate_steps")
-    pairs = [step for step in held if isinstance(step, list | tuple)] if isinstance(held, list) else []
+    steps = record.get("intermediate_steps")
+    pairs = [step for step in steps if isinstance(step, list | tuple)] if isinstance(steps, list) else []
     found = [(_action(pair[0]), pair[1]) for pair in pairs if len(pair) == 2]
     return [(action, observation) for action, observation in found if "tool" in action]
 

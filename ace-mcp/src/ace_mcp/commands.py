@@ -160,7 +160,6 @@ def install(
         ace mcp install cursor --skillbook team.db --safe-mode
 
     Args:
-        client: The client.
         server_options: Options of `ace mcp` with which the client starts the server, such as --skillbook.
         scope: user for all your projects, or project for the one in the current folder.
         config: The configuration file, if it is not in its usual place.
@@ -202,7 +201,6 @@ def uninstall(
         ace mcp uninstall vscode --scope project
 
     Args:
-        client: The client.
         scope: user for all your projects, or project for the one in the current folder.
         config: The configuration file, if it is not in its usual place.
         dry_run: Show the change without making it.
@@ -239,11 +237,11 @@ def _server_variables(options: Sequence[str]) -> dict[str, str]:
         command, bound, _ = app.parse_args(options, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         raise UsageError(str(error)) from error
-    given = bound.arguments
-    if command is not serve or "http" in given:
+    arguments = bound.arguments
+    if command is not serve or "http" in arguments:
         raise UsageError("give options of `ace mcp` for a server on standard input and output, such as --skillbook")
-    _config(**given)
-    variables = {f"ACE_MCP_{name.upper()}": _absolute(name, value) for name, value in given.items()}
+    _config(**arguments)
+    variables = {f"ACE_MCP_{name.upper()}": _absolute(name, value) for name, value in arguments.items()}
     for name, value in variables.items():
         if shown_location(value) != value or find(value, allow=PERSONAL_DATA):
             raise UsageError(
@@ -290,13 +288,13 @@ def _config(**options: str | float | Path | None) -> MCPServerConfig:
 
     from ace_mcp.config import MCPServerConfig
 
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
-        return MCPServerConfig(**given)  # these take precedence over the environment
+        return MCPServerConfig(**settings)  # these take precedence over the environment
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = str(first["loc"][0])
-        where = f"--{name.replace('_', '-')}" if name in given else f"the variable ACE_MCP_{name.upper()}"
+        where = f"--{name.replace('_', '-')}" if name in settings else f"the variable ACE_MCP_{name.upper()}"
         raise UsageError(f"{where}: {first['msg']}") from error
 
 

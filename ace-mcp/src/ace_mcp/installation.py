@@ -123,7 +123,6 @@ def config_file(
     """Return the configuration file of a client.
 
     Args:
-        client: The client.
         scope: Whether the server is for all projects of the user, or for one.
         folder: The folder of the project.
         platform: The platform, as `sys.platform` names it.
@@ -165,7 +164,6 @@ def server_entry(client: MCPClient, settings: Mapping[str, str]) -> dict[str, ob
     """Return the configuration entry that makes a client start the server.
 
     Args:
-        client: The client.
         settings: Variables for the server, such as `ACE_MCP_SKILLBOOK`.
     """
     entry: dict[str, object] = {"type": "stdio"} if client.has_type else {}
@@ -179,7 +177,6 @@ def install(client: MCPClient, path: Path, entry: Mapping[str, object], *, dry_r
     """Add the server to a configuration, or update the entry of an earlier installation.
 
     Args:
-        client: The client.
         path: Its configuration; the file is created if it is missing.
         entry: The entry of the server.
         dry_run: Whether to write nothing.
@@ -223,7 +220,6 @@ def uninstall(client: MCPClient, path: Path, *, dry_run: bool = False) -> Config
     """Remove the server from a configuration. Other changes to the file are kept.
 
     Args:
-        client: The client.
         path: Its configuration.
         dry_run: Whether to write nothing.
 

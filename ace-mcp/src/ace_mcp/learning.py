@@ -34,7 +34,6 @@ class LearningRun:
     """Learns with a session, and collects the results that a tool reports.
 
     Args:
-        session: The session.
         stop: Stops the run.
         progress: Called after each sample.
         max_cost: The maximum cost of the run in US dollars; None for no limit.
@@ -59,7 +58,6 @@ class LearningRun:
         """Answer samples and learn from them.
 
         Args:
-            samples: The samples.
             epochs: The number of passes over the samples.
 
         Raises:
@@ -70,9 +68,6 @@ class LearningRun:
 
     def learn_trace(self, trace: object) -> None:
         """Learn from a trace.
-
-        Args:
-            trace: The trace.
 
         Raises:
             MCPToolError: The run was stopped, or the model cannot be used. What was learned is kept.

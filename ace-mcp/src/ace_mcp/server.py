@@ -72,7 +72,6 @@ class SkillbookServer(MCPServer[None]):
 
     Args:
         config: The settings.
-        sessions: The sessions.
     """
 
     def __init__(self, config: MCPServerConfig, sessions: SessionRegistry) -> None:
@@ -111,8 +110,8 @@ class SkillbookServer(MCPServer[None]):
         """
         try:
             tool = self._tool(name)
-            given = self._checked(tool.name, tool.input, arguments)
-            output = await self._called(tool, given, context)
+            checked = self._checked(tool.name, tool.input, arguments)
+            output = await self._called(tool, checked, context)
         except MCPToolError as error:
             return _error_result(error)
         except Exception:
@@ -196,16 +195,16 @@ class SkillbookServer(MCPServer[None]):
             raise MCPToolError(
                 ErrorCode.VALIDATION_ERROR, f"no such resource; the resources are {_SKILLBOOK_URI} and {_SKILL_URI}"
             )
-        given = self._checked(uri[:100], SessionArguments, {"session_id": session_id})
-        with self.sessions.reading(given.session_id) as book:
+        checked = self._checked(uri[:100], SessionArguments, {"session_id": session_id})
+        with self.sessions.reading(checked.session_id) as book:
             return _skill_page(book, more[0]) if more else _skillbook_page(book)
 
     def _prompt_text(self, name: str, arguments: dict[str, Any]) -> str:
         if name != _PROMPT:
             raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"no such prompt; the prompt is {_PROMPT}")
-        given = self._checked(_PROMPT, UseSkillsInput, arguments)
-        with self.sessions.reading(given.session_id) as book:
-            return _skills_prompt(book, given.question)
+        checked = self._checked(_PROMPT, UseSkillsInput, arguments)
+        with self.sessions.reading(checked.session_id) as book:
+            return _skills_prompt(book, checked.question)
 
     def _tool(self, name: str) -> SkillbookTool:
         if (tool := self._tools.get(name)) is None:
@@ -232,7 +231,7 @@ class SkillbookServer(MCPServer[None]):
             output = MCPToolError(ErrorCode.INTERNAL_ERROR, _BUG).output
             raise MCPError(INTERNAL_ERROR, _BUG, data=output.model_dump(mode="json")) from error
 
-    async def _called(self, tool: SkillbookTool, given: BaseModel, context: Context[None, Any] | None) -> BaseModel:
+    async def _called(self, tool: SkillbookTool, arguments: BaseModel, context: Context[None, Any] | None) -> BaseModel:
         """Run a tool on a thread. When the request is cancelled, the tool is stopped too."""
         stop = Stop()
         timer = None
@@ -241,7 +240,7 @@ class SkillbookServer(MCPServer[None]):
             timer = loop.call_later(self.config.learn_timeout_seconds, stop.stop, "timeout")
         try:
             async with _ProgressReport(context) as report:
-                return await self._on_thread(lambda: tool.call(given, stop, report.advance))
+                return await self._on_thread(lambda: tool.call(arguments, stop, report.advance))
         except anyio.get_cancelled_exc_class():
             stop.stop("cancelled")
             raise

@@ -50,11 +50,7 @@ def log_to_stderr(config: MCPServerConfig) -> None:
 
 
 def serve_stdio(server: SkillbookServer) -> NoReturn:
-    """Serve over standard input and output until the client closes them, then end the process.
-
-    Args:
-        server: The server.
-    """
+    """Serve over standard input and output until the client closes them, then end the process."""
 
     async def serve() -> None:
         async with anyio.create_task_group() as others:
@@ -71,7 +67,6 @@ def serve_http(server: SkillbookServer, host: str, port: int) -> NoReturn:
     """Serve over streamable HTTP until a signal ends the process.
 
     Args:
-        server: The server.
         host: The address to listen on.
         port: The port; 0 for a free one.
 
@@ -135,7 +130,6 @@ class BearerToken:
 
     Args:
         app: The application.
-        token: The token.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -145,8 +139,8 @@ class BearerToken:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request, or reject it with status 401."""
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._wanted):
+            header = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(header, self._wanted):
                 from starlette.responses import PlainTextResponse
 
                 headers = {"WWW-Authenticate": "Bearer"}

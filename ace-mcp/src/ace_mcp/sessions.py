@@ -76,7 +76,6 @@ class Session:
         """Keep an answer for feedback.
 
         Args:
-            answer: The answer.
             metadata: The metadata of the question.
         """
         self.answers[answer.id] = answer

@@ -83,7 +83,6 @@ class SkillbookTools:
     """The implementations of the tools.
 
     Args:
-        sessions: The sessions.
         config: The settings of the server.
     """
 
@@ -167,21 +166,21 @@ class SkillbookTools:
             ),
         ]
 
-    def ask(self, given: AskInput, stop: Stop, progress: Progress) -> AskOutput:
+    def ask(self, request: AskInput, stop: Stop, progress: Progress) -> AskOutput:
         """Answer a question.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Stops it.
             progress: Not called.
 
         Raises:
             MCPToolError: It cannot be answered.
         """
-        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+        with self._sessions.using(request.session_id, stop, request.session_config) as session:
             with _model_errors(session, stop):
-                answer = session.learner.ask(given.question, given.context)
-            session.remember(answer, given.metadata)
+                answer = session.learner.ask(request.question, request.context)
+            session.remember(answer, request.metadata)
             return AskOutput(
                 session_id=session.id,
                 answer_id=answer.id,
@@ -190,11 +189,11 @@ class SkillbookTools:
                 skill_count=len(session.learner.skillbook),
             )
 
-    def learn_samples(self, given: LearnSampleInput, stop: Stop, progress: Progress) -> LearnSampleOutput:
+    def learn_samples(self, request: LearnSampleInput, stop: Stop, progress: Progress) -> LearnSampleOutput:
         """Answer samples and learn from them.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Stops it.
             progress: Called after each sample.
 
@@ -204,19 +203,19 @@ class SkillbookTools:
         self._check_not_safe("learning")
         samples = [
             Sample(sample.question, sample.context, sample.ground_truth, dict(sample.metadata or {}))
-            for sample in given.samples
+            for sample in request.samples
         ]
-        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+        with self._sessions.using(request.session_id, stop, request.session_config) as session:
             run = self._run(session, stop, progress)
-            run.learn_samples(samples, given.epochs)
+            run.learn_samples(samples, request.epochs)
             failures = run.failures
             return LearnSampleOutput(processed=run.processed, failed=len(failures), failures=failures, **run.counts)
 
-    def learn_feedback(self, given: LearnFeedbackInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
+    def learn_feedback(self, request: LearnFeedbackInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
         """Learn from feedback on an answer.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Stops it.
             progress: Told when it has been learned.
 
@@ -224,18 +223,18 @@ class SkillbookTools:
             MCPToolError: The answer_id names another answer, nothing can be learned, or the run was stopped.
         """
         self._check_not_safe("learning")
-        with self._sessions.using(given.session_id, stop, given.session_config) as session:
-            answer = _answer_meant(session, given)
-            trace = answer.trace(given.feedback, given.ground_truth)
+        with self._sessions.using(request.session_id, stop, request.session_config) as session:
+            answer = _answer_meant(session, request)
+            trace = answer.trace(request.feedback, request.ground_truth)
             if metadata := session.metadata.get(answer.id):
                 trace["metadata"] = metadata
             return self._learned_from(trace, session, stop, progress)
 
-    def learn_trace(self, given: LearnTraceInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
+    def learn_trace(self, request: LearnTraceInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
         """Learn from a trace.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Stops it.
             progress: Told when it has been learned.
 
@@ -243,63 +242,63 @@ class SkillbookTools:
             MCPToolError: Nothing can be learned, or the run was stopped.
         """
         self._check_not_safe("learning")
-        with self._sessions.using(given.session_id, stop, given.session_config) as session:
-            return self._learned_from(given.trace, session, stop, progress)
+        with self._sessions.using(request.session_id, stop, request.session_config) as session:
+            return self._learned_from(request.trace, session, stop, progress)
 
-    def get_skillbook(self, given: GetSkillbookInput, stop: Stop, progress: Progress) -> GetSkillbookOutput:
+    def get_skillbook(self, request: GetSkillbookInput, stop: Stop, progress: Progress) -> GetSkillbookOutput:
         """Return skills.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Not used.
             progress: Not called.
 
         Raises:
             MCPToolError: There is no such session.
         """
-        if given.query is not None and given.include_invalid:
+        if request.query is not None and request.include_invalid:
             raise MCPToolError(
                 ErrorCode.VALIDATION_ERROR, "query only finds active skills; omit query or include_invalid"
             )
-        with self._sessions.reading(given.session_id) as book:
+        with self._sessions.reading(request.session_id) as book:
             return GetSkillbookOutput(
-                session_id=given.session_id,
+                session_id=request.session_id,
                 stats=_stats(book),
-                skills=[_skill_output(skill) for skill in _selected(book, given)],
+                skills=[_skill_output(skill) for skill in _selected(book, request)],
             )
 
-    def save_skillbook(self, given: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
+    def save_skillbook(self, request: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
         """Write a copy of the skillbook.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Not used.
             progress: Not called.
 
         Raises:
             MCPToolError: The path is not allowed, or cannot be written.
         """
-        path = self._allowed_path(given.path, "saving")
-        with self._sessions.reading(given.session_id) as book, _file_errors(given.path):
+        path = self._allowed_path(request.path, "saving")
+        with self._sessions.reading(request.session_id) as book, _file_errors(request.path):
             path.parent.mkdir(parents=True, exist_ok=True)
             book.save_to_file(path, overwrite=True)
-            return SkillbookFileOutput(session_id=given.session_id, path=str(path), count=len(book))
+            return SkillbookFileOutput(session_id=request.session_id, path=str(path), count=len(book))
 
-    def load_skillbook(self, given: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
+    def load_skillbook(self, request: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
         """Add the skills of a file.
 
         Args:
-            given: The arguments.
+            request: The arguments.
             stop: Stops what uses the session.
             progress: Not called.
 
         Raises:
             MCPToolError: The path is not allowed, or is not a skillbook.
         """
-        path = self._allowed_path(given.path, "loading")
-        with _file_errors(given.path):
+        path = self._allowed_path(request.path, "loading")
+        with _file_errors(request.path):
             found = Skillbook.load_from_file(path)
-        with self._sessions.using(given.session_id, stop) as session:
+        with self._sessions.using(request.session_id, stop) as session:
             book = session.learner.skillbook
             book.refresh()
             known = {skill.content for skill in book.skills()}
@@ -371,22 +370,22 @@ def _file_errors(path: str) -> Iterator[None]:
         raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"path: {error}") from error
 
 
-def _answer_meant(session: Session, given: LearnFeedbackInput) -> Answer:
+def _answer_meant(session: Session, request: LearnFeedbackInput) -> Answer:
     """Return the answer that the feedback is about: an answer of the session if it matches, else a new one."""
-    if given.answer_id is None:
+    if request.answer_id is None:
         last = session.last_answer
-        if last is not None and _is_about(given, last):
+        if last is not None and _is_about(request, last):
             return last
-        output = AgentOutput(reasoning="", final_answer=given.answer)
-        return Answer.of(output, given.question, given.context, Usage())
-    answer = session.answers.get(given.answer_id)
+        output = AgentOutput(reasoning="", final_answer=request.answer)
+        return Answer.of(output, request.question, request.context, Usage())
+    answer = session.answers.get(request.answer_id)
     if answer is None:
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR,
             f"answer_id: the session {session.id!r} does not remember this answer; omit answer_id, and the feedback is "
             "learned from the question and the answer",
         )
-    if not _is_about(given, answer):
+    if not _is_about(request, answer):
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR,
             "answer_id: it belongs to another question or answer; give the question and the answer of that call, or "
@@ -395,25 +394,23 @@ def _answer_meant(session: Session, given: LearnFeedbackInput) -> Answer:
     return answer
 
 
-def _is_about(given: LearnFeedbackInput, answer: Answer) -> bool:
-    return given.question.split() == answer.question.split() and given.answer.split() == str(answer).split()
+def _is_about(request: LearnFeedbackInput, answer: Answer) -> bool:
+    return request.question.split() == answer.question.split() and request.answer.split() == str(answer).split()
 
 
-def _selected(book: Skillbook, given: GetSkillbookInput) -> list[Skill]:
-    skills = book.skills(include_invalid=given.include_invalid)
-    if given.section is not None:
-        skills = [skill for skill in skills if skill.section == given.section]
-    if given.query is not None:
-        skills = matching(given.query, skills, given.limit)
-    return skills[: given.limit]
+def _selected(book: Skillbook, request: GetSkillbookInput) -> list[Skill]:
+    skills = book.skills(include_invalid=request.include_invalid)
+    if request.section is not None:
+        skills = [skill for skill in skills if skill.section == request.section]
+    if request.query is not None:
+        skills = matching(request.query, skills, request.limit)
+    return skills[: request.limit]
 
 
 def matching(query: str, skills: list[Skill], limit: int) -> list[Skill]:
     """Return the skills that share words with a query, best first.
 
     Args:
-        query: The query.
-        skills: The skills.
         limit: The maximum number of skills.
     """
     ranker = LexicalRanker()

@@ -50,7 +50,7 @@ def install(
 ) -> int:
     """Set up learning from sessions, with the skills written to the workspace.
 
-    With --learn, turns are learned from automatically; otherwise, when you run `ace openclaw learn`.
+    With --learn, ACE learns from each turn automatically; otherwise, run `ace openclaw learn`.
 
     For example:
 
@@ -94,7 +94,7 @@ def install(
     print_text(f"Installed. 'ace openclaw learn' learns from {state}, and writes the skills to {folder}.")
     if limit is not None:
         who = model or "The model of your settings"
-        print_text(f"{who} learns from each turn when it has ended, for at most {limit:g} USD a day.")
+        print_text(f"{who} learns from each turn once it has ended, for at most {limit:g} USD a day.")
         print_text("Restart OpenClaw if it is running.")
     return DONE
 
@@ -178,7 +178,7 @@ def learn(
 ) -> int:
     """Learn from new turns of the sessions, and write the skills to the workspace.
 
-    Each turn is learned from once. Without `ace openclaw install`, the workspace is not changed.
+    Each turn is processed once. Without `ace openclaw install`, the workspace is not changed.
 
     For example:
 

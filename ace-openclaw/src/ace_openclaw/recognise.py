@@ -39,8 +39,8 @@ def recognise(trace: object) -> float:
 
 
 def _records(trace: object) -> Iterator[Mapping[str, object]]:
-    given = [trace] if isinstance(trace, Mapping) else trace
-    for record in islice(given, _LINES_LOOKED_AT) if isinstance(given, Iterable) else ():
+    items = [trace] if isinstance(trace, Mapping) else trace
+    for record in islice(items, _LINES_LOOKED_AT) if isinstance(items, Iterable) else ():
         if isinstance(record, Mapping):
             yield record
 

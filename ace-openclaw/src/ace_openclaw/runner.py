@@ -193,8 +193,8 @@ class OpenClaw(ACERunner):
         Raises:
             TypeError: An option does not exist, or configures a client although `ace_llm` is given.
         """
-        given = {"api_base": api_base, "api_key": api_key, "temperature": temperature}
-        settings = {name: value for name, value in given.items() if value is not None}
+        client_options = {"api_base": api_base, "api_key": api_key, "temperature": temperature}
+        settings = {name: value for name, value in client_options.items() if value is not None}
         client = learning_client(
             cls, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, settings=settings
         )
@@ -255,8 +255,8 @@ class OpenClaw(ACERunner):
         if isinstance(sources, str | bytes | os.PathLike):
             raise TypeError(f"run takes a list of sources, not one {type(sources).__name__}: run([...])")
         self.report = LearningReport()
-        given = [self.state_dir] if sources is None else sources
-        turns = self._without_known(found_turns(given, self.state_dir, self.idle_minutes, self.report))
+        listed = [self.state_dir] if sources is None else sources
+        turns = self._without_known(found_turns(listed, self.state_dir, self.idle_minutes, self.report))
         callbacks = {
             "on_sample_done": _of_new_turns(options.get("on_sample_done")),
             "on_sample_end": _of_new_turns(options.get("on_sample_end")),
@@ -303,8 +303,8 @@ def _of_new_turns(callback: OnResult | None) -> OnResult | None:
     if callback is None or not callable(callback):
         return callback  # the run rejects it
 
-    def told(result: SampleResult[ACEStepContext]) -> None:
+    def ended(result: SampleResult[ACEStepContext]) -> None:
         if result.output is None or not result.output.metadata.get("already_learned"):
             callback(result)
 
-    return told
+    return ended

@@ -98,7 +98,6 @@ def write_settings(state: Path, settings: Settings) -> None:
 
     Args:
         state: The folder of OpenClaw.
-        settings: The settings.
     """
     text = json.dumps({"schema": _SCHEMA, **asdict(settings)}, indent=2, ensure_ascii=False)
     make_ace_folder(state)

@@ -115,11 +115,7 @@ class TraceRecord:
 
 @final
 class Connection:
-    """A client of Opik, which sends traces in the background.
-
-    Args:
-        client: The client.
-    """
+    """A client of Opik, which sends traces in the background."""
 
     def __init__(self, client: OpikClient) -> None:
         self._client = client

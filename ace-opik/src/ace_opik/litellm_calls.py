@@ -48,7 +48,6 @@ def report_calls(connection: Connection, project_name: str, tags: Sequence[str] 
     """Register the callback for a connection.
 
     Args:
-        connection: The connection.
         project_name: The project in Opik.
         tags: The tags of the traces.
     """

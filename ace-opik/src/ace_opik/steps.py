@@ -26,7 +26,7 @@ class OpikStep:
     """Sends an Opik trace `ace_sample` for each sample that reaches it.
 
     The input of the trace is the question, and its output is the agent's answer. Its metadata contains that of the
-    pipeline, the reflection, and the operations on the skillbook, as far as the sample has them. Secrets and personal
+    pipeline, the reflection, and the operations on the skillbook, if the sample has them. Secrets and personal
     data are redacted. The step does nothing if `opik` is not installed, or if `OPIK_DISABLED=true` or
     `OPIK_ENABLED=false` was set when the step was created.
 

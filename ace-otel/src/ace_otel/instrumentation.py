@@ -77,11 +77,7 @@ class Instrumentation:
         return not (self.is_disabled or self._is_closed)
 
     def observe(self, event: Event) -> None:
-        """Handle one event of a run.
-
-        Args:
-            event: The event.
-        """
+        """Handle one event of a run."""
         if not self.is_active:
             return
         self._spans.observe(event)
@@ -159,9 +155,6 @@ def observe(event: Event) -> None:
 
     `ACE_OTEL` is `1`, or the name of a backend. It has no effect while an `Instrumentation` from `instrument` is
     active.
-
-    Args:
-        event: The event.
     """
     global _is_read, _of_environment
     if _of_call is not None and _of_call.is_active:

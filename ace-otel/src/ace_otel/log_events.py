@@ -64,11 +64,7 @@ class LogSender:
         self._thread.start()
 
     def send(self, event: LogEvent) -> None:
-        """Add a log event to the queue. If its trace is not sampled, it is dropped, like the spans of the trace.
-
-        Args:
-            event: The event.
-        """
+        """Add a log event to the queue. If its trace is not sampled, it is dropped, like the spans of the trace."""
         if event.span.trace_flags.sampled and len(self._waiting) < self._limit:
             self._waiting.append(event)
 

@@ -63,11 +63,7 @@ class RunMetrics:
         )
 
     def observe(self, event: observers.Event) -> None:
-        """Count one event.
-
-        Args:
-            event: The event.
-        """
+        """Count one event."""
         match event:
             case observers.StepStarted():
                 self._count_step(event.background, 1)

@@ -151,11 +151,7 @@ class SpanBuilder:
         }
 
     def observe(self, event: observers.Event) -> None:
-        """Handle one event; unknown kinds are ignored.
-
-        Args:
-            event: The event.
-        """
+        """Handle one event; unknown kinds are ignored."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
@@ -243,9 +239,9 @@ class SpanBuilder:
         now = self._now()
         self._end(span, "ace.sample", now, attributes, status)
         if status.status_code is StatusCode.ERROR:
-            told = {**attributes, **(span.events[-1].attributes or {})}
+            all_attributes = {**attributes, **(span.events[-1].attributes or {})}
             text = f"sample {event.index} of epoch {event.epoch} failed at {event.failed_at}: {status.description}"
-            self._log("exception", text, told, now, span.context, SeverityNumber.ERROR)
+            self._log("exception", text, all_attributes, now, span.context, SeverityNumber.ERROR)
 
     # Steps
 

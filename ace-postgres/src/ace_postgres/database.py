@@ -152,9 +152,6 @@ def _refused(text: str, reason: str) -> SkillbookStoreError:
 class Database:
     """A pool of connections to the database of a location, shared by all threads. After a fork, the child has its own.
 
-    Args:
-        location: The location.
-
     Raises:
         SkillbookStoreError: If the database cannot be reached, or its tables cannot be created.
         SkillbookFileError: If a newer version of ACE created its tables. They are not changed.

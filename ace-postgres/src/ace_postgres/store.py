@@ -157,7 +157,7 @@ class PostgresStore:
 
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
         """Record an answer of a model; the first answer under a key is kept and returned."""
-        told = json.dumps(dict(details or {}), sort_keys=True)
+        text = json.dumps(dict(details or {}), sort_keys=True)
 
         def write(connection: Connection) -> str:
             with _transaction(connection, "READ COMMITTED"):
@@ -165,7 +165,7 @@ class PostgresStore:
                 connection.execute(
                     "INSERT INTO answer (book, key, key_hash, answer, at, details) VALUES (%s, %s, %s, %s, %s, %s) "
                     "ON CONFLICT DO NOTHING",
-                    (book, _stored(key), _hash(key), _stored(answer), _stored(at), told),
+                    (book, _stored(key), _hash(key), _stored(answer), _stored(at), text),
                 )
                 found = connection.execute(
                     "SELECT answer FROM answer WHERE book = %s AND key_hash = %s", (book, _hash(key))

@@ -280,13 +280,13 @@ def _spans(finder: Finder, text: str) -> list[Span]:
     """Return what a finder finds, checked, in order and without overlaps."""
     name = type(finder).__qualname__
     try:
-        given: list[tuple[object, object, object]] = [
+        found: list[tuple[object, object, object]] = [
             (finding.start, finding.end, finding.kind) for finding in finder.find(text)
         ]
     except Exception as error:  # the finder may be the user's own code; its message may quote the text
         raise AnonymiserError(f"the anonymiser {name} failed with {type(error).__name__}") from None
     spans = []
-    for start, end, kind in given:
+    for start, end, kind in found:
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
             raise AnonymiserError(f"the anonymiser {name} returned a span outside of the text, or an empty one")
         if not (isinstance(kind, str) and _placeholder_name(kind)):

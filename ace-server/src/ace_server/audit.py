@@ -118,7 +118,6 @@ def check(database: Database, *, known: AuditHead | None = None) -> AuditCheck:
     """Check every row. Rows that are added in the meantime are not waited for.
 
     Args:
-        database: The database.
         known: A head that was noted earlier; it must still be in the log.
     """
     while True:

@@ -65,7 +65,6 @@ def book_rules(service: Service, connection: sa.Connection, name: str) -> BookRu
     """Return the settings of a book, and prevent others from making batches of it until the transaction ends.
 
     Args:
-        service: The service.
         connection: A transaction that writes.
         name: The name of the book.
     """
@@ -87,9 +86,6 @@ def make_batches(service: Service) -> list[str]:
     """Make a batch of each book that has enough new feedback, or whose new feedback is old enough.
 
     Feedback that a person has to decide about is held, and listed for review.
-
-    Args:
-        service: The service.
 
     Returns:
         The ids of the new batches.
@@ -168,17 +164,18 @@ def _hold(service: Service, connection: sa.Connection, rules: BookRules, rows: S
     decided = _decided(connection, rows)
     open_rows = [row for row in rows if row.id not in decided]
     if rules.learning == "reviewed":
-        held = {row.id: ("feedback", "this book only learns what a person has accepted") for row in open_rows}
+        to_review = {row.id: ("feedback", "this book only learns what a person has accepted") for row in open_rows}
     else:
-        held = {row: ("contradiction", why) for row, why in _contradictions(service, connection, open_rows).items()}
+        contradictions = _contradictions(service, connection, open_rows)
+        to_review = {row: ("contradiction", why) for row, why in contradictions.items()}
     for row in open_rows:
-        if row.id in held:
-            kind, reason = held[row.id]
+        if row.id in to_review:
+            kind, reason = to_review[row.id]
             about = {"request": row.request, "feedback": row.id, "subject": row.subject}
             add_review(connection, row.book, kind, reason=reason, **about)
-    if held:
-        connection.execute(sa.update(_FEEDBACK).where(_FEEDBACK.c.id.in_(list(held))).values(state="held"))
-    return [row for row in rows if row.id not in held]
+    if to_review:
+        connection.execute(sa.update(_FEEDBACK).where(_FEEDBACK.c.id.in_(list(to_review))).values(state="held"))
+    return [row for row in rows if row.id not in to_review]
 
 
 def _decided(connection: sa.Connection, rows: Sequence[Row]) -> set[str]:
@@ -196,7 +193,8 @@ def _contradictions(service: Service, connection: sa.Connection, rows: Sequence[
     on_request: dict[str, list[Row]] = defaultdict(list)
     for row in connection.execute(chosen):
         on_request[row.request].append(row)
-    reasons = {request: _contradiction(service, given) for request, given in on_request.items() if len(given) > 1}
+    several = {request: found for request, found in on_request.items() if len(found) > 1}
+    reasons = {request: _contradiction(service, found) for request, found in several.items()}
     return {row.id: reason for row in rows if row.request is not None and (reason := reasons.get(row.request))}
 
 

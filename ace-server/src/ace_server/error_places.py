@@ -12,9 +12,6 @@ _MOST_FRAMES: Final = 6
 def described(error: BaseException) -> str:
     """Return the class of an error and the places through which it came. Its message can quote a user.
 
-    Args:
-        error: The error.
-
     Example:
         >>> try:
         ...     int("the text of a user")

@@ -83,11 +83,7 @@ def arms_from_json(text: str) -> tuple[Arm, ...]:
 
 
 def arms_to_json(arms: Sequence[Arm]) -> str:
-    """Return the arms as text, as they are stored.
-
-    Args:
-        arms: The arms.
-    """
+    """Return the arms as text, as they are stored."""
     return json.dumps([{"release": arm.release, "weight": arm.weight} for arm in arms])
 
 
@@ -119,7 +115,6 @@ def report(database: Database, experiment: str, arms: Sequence[Arm]) -> list[Arm
     """Return what is known about the arms of an experiment. Each request counts once, with its newest feedback.
 
     Args:
-        database: The database.
         experiment: The id of the experiment.
         arms: Its arms.
     """

@@ -63,11 +63,7 @@ class _Waiting(NamedTuple):
 
 @final
 class GroupWriter:
-    """Writes changes in groups.
-
-    Args:
-        database: The database.
-    """
+    """Writes changes in groups."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -116,7 +112,6 @@ class GroupWriter:
         """Insert a row soon, before the other changes of its transaction.
 
         Args:
-            table: The table.
             values: Returns the values of the columns, always of the same ones. It may be called more than once.
 
         Raises:

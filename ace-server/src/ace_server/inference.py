@@ -109,11 +109,7 @@ class _Loaded:
 
 @final
 class Inference:
-    """Answers with published releases. Its methods may be called from any thread.
-
-    Args:
-        service: The service.
-    """
+    """Answers with published releases. Its methods may be called from any thread."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -193,8 +189,6 @@ class Inference:
         """Answer a question.
 
         Args:
-            release: The release.
-            question: The question.
             context: Further material.
 
         Raises:

@@ -60,7 +60,7 @@ class GivenFeedback:
 def request_row(
     seal: Seal,
     release: LoadedRelease,
-    given: GivenAnswer,
+    answer: GivenAnswer,
     *,
     request: str,
     key: str,
@@ -77,19 +77,16 @@ def request_row(
     Args:
         seal: Seals the texts.
         release: The release that was used.
-        given: The answer.
         request: The id of the request.
         key: The id of the key.
         model: The model string.
-        question: The question.
         context: Further material.
         subject: The pseudonym of the user that the request belongs to.
         metadata: Data of the client that is stored with the request.
-        experiment: The experiment.
         arm: The number of the arm.
     """
     at = now()
-    uncertain = _why_uncertain(release, given)
+    uncertain = _why_uncertain(release, answer)
 
     def values() -> dict[str, object]:
         return {
@@ -101,16 +98,16 @@ def request_row(
             "subject": subject,
             "question": seal.seal(question),
             "context": None if context is None else seal.seal(context),
-            "answer": seal.seal(given.answer),
-            "reasoning": seal.seal(given.reasoning),
+            "answer": seal.seal(answer.answer),
+            "reasoning": seal.seal(answer.reasoning),
             "metadata": None if metadata is None else seal.seal(json.dumps(metadata)),
-            "skill_ids": " ".join(given.skill_ids),
+            "skill_ids": " ".join(answer.skill_ids),
             "model": model,
-            "model_calls": given.usage.calls,
-            "prompt_tokens": given.usage.input_tokens,
-            "completion_tokens": given.usage.output_tokens,
-            "cost": None if given.usage.unpriced_calls else given.usage.cost,
-            "seconds": given.seconds,
+            "model_calls": answer.usage.calls,
+            "prompt_tokens": answer.usage.input_tokens,
+            "completion_tokens": answer.usage.output_tokens,
+            "cost": None if answer.usage.unpriced_calls else answer.usage.cost,
+            "seconds": answer.seconds,
             "experiment": None if experiment is None else experiment.id,
             "arm": arm,
             "uncertain": uncertain,
@@ -119,20 +116,19 @@ def request_row(
     return values
 
 
-def _why_uncertain(release: LoadedRelease, given: GivenAnswer) -> str | None:
-    if _DOES_NOT_KNOW.match(given.answer):
+def _why_uncertain(release: LoadedRelease, answer: GivenAnswer) -> str | None:
+    if _DOES_NOT_KNOW.match(answer.answer):
         return "the answer is that it does not know"
-    if not given.skill_ids and len(release.skills) >= _SKILLS_OF_A_FULL_BOOK:
+    if not answer.skill_ids and len(release.skills) >= _SKILLS_OF_A_FULL_BOOK:
         return "no skill was cited"
     return None
 
 
-def store_feedback(seal: Seal, given: GivenFeedback) -> Callable[[sa.Connection], str]:
+def store_feedback(seal: Seal, feedback: GivenFeedback) -> Callable[[sa.Connection], str]:
     """Return the change that stores feedback, and returns its id.
 
     Args:
         seal: Seals the texts.
-        given: The feedback.
 
     Raises:
         IdempotencyError: By the change: its idempotency key was used for other feedback.
@@ -144,20 +140,20 @@ def store_feedback(seal: Seal, given: GivenFeedback) -> Callable[[sa.Connection]
         values = {
             "id": identifier,
             "at": at,
-            "book": given.book,
+            "book": feedback.book,
             "kind": "feedback",
-            "request": given.request,
-            "key": given.key,
-            "subject": given.subject,
-            "thumb": given.thumb,
-            "score": given.score,
-            "correction": None if given.correction is None else seal.seal(given.correction),
-            "comment": None if given.comment is None else seal.seal(given.comment),
-            "idempotency_key": given.idempotency_key,
+            "request": feedback.request,
+            "key": feedback.key,
+            "subject": feedback.subject,
+            "thumb": feedback.thumb,
+            "score": feedback.score,
+            "correction": None if feedback.correction is None else seal.seal(feedback.correction),
+            "comment": None if feedback.comment is None else seal.seal(feedback.comment),
+            "idempotency_key": feedback.idempotency_key,
             "state": "new",
         }
         if not _inserted(connection, values):
-            return _same_feedback(connection, seal, given)
+            return _same_feedback(connection, seal, feedback)
         return identifier
 
     return change
@@ -217,10 +213,10 @@ def _stored(connection: sa.Connection, key: str, idempotency_key: str | None) ->
     ).one()
 
 
-def _same_feedback(connection: sa.Connection, seal: Seal, given: GivenFeedback) -> str:
-    row = _stored(connection, given.key, given.idempotency_key)
+def _same_feedback(connection: sa.Connection, seal: Seal, feedback: GivenFeedback) -> str:
+    row = _stored(connection, feedback.key, feedback.idempotency_key)
     texts = [None if sealed is None else seal.open(sealed) for sealed in (row.correction, row.comment)]
     same = (row.request, row.thumb, row.score, *texts)
-    if same != (given.request, given.thumb, given.score, given.correction, given.comment):
+    if same != (feedback.request, feedback.thumb, feedback.score, feedback.correction, feedback.comment):
         raise IdempotencyError
     return str(row.id)

@@ -85,9 +85,6 @@ def start_worker(service: Service) -> Worker:
 
     It takes some seconds, because DBOS is imported. A process has at most one worker.
 
-    Args:
-        service: The service.
-
     Raises:
         WorkerRunningError: Another process works on the same SQLite database.
         DatabaseUnavailableError: The database cannot be read or written.
@@ -99,11 +96,7 @@ def start_worker(service: Service) -> Worker:
 
 @final
 class Worker:
-    """The worker of this process; `start_worker` starts it.
-
-    Args:
-        service: The service.
-    """
+    """The worker of this process; `start_worker` starts it."""
 
     def __init__(self, service: Service) -> None:
         self.id = new_id("wrk")

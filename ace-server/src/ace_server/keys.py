@@ -53,11 +53,7 @@ class Rights:
     """The only book that it may use; None for all."""
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether it has a scope. The scope `admin` includes the others.
-
-        Args:
-            scope: The scope.
-        """
+        """Return whether it has a scope. The scope `admin` includes the others."""
         return scope in self.scopes or "admin" in self.scopes
 
     def is_for(self, book: str) -> bool:
@@ -250,7 +246,6 @@ def use_login_token(connection: sa.Connection, token: str) -> bool:
 
     Args:
         connection: A transaction that writes.
-        token: The token.
     """
     table = tables.login_token
     used = connection.execute(
@@ -263,11 +258,7 @@ def use_login_token(connection: sa.Connection, token: str) -> bool:
 
 @final
 class KeyRing:
-    """Finds keys by their secrets. They are cached, so that they are known while the database cannot be reached.
-
-    Args:
-        database: The database.
-    """
+    """Finds keys by their secrets. They are cached, so that they are known while the database cannot be reached."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

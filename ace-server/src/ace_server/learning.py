@@ -58,7 +58,6 @@ def learn(service: Service, batch: str, *, worker: str, token: CancellationToken
     """Learn from a batch, or continue with it.
 
     Args:
-        service: The service.
         batch: The id of the batch.
         worker: The id of the worker.
         token: Stops the run at the end of the samples that have started.
@@ -102,7 +101,6 @@ def note_failure(service: Service, batch: str, problem: str) -> Outcome:
     """Note that an attempt failed as a whole, for example because the skillbook could not be opened.
 
     Args:
-        service: The service.
         batch: The id of the batch.
         problem: Why, without the texts of users.
 
@@ -322,7 +320,6 @@ class _Spent:
     """Writes what a batch has spent and how far it is into its row, at most once in a second.
 
     Args:
-        service: The service.
         batch: The id of the batch.
     """
 

@@ -80,9 +80,6 @@ class Limits:
     def check_rate(self, key: Key) -> None:
         """Count a request of a key.
 
-        Args:
-            key: The key.
-
         Raises:
             OverLimitError: It has made the maximum number of requests.
         """
@@ -109,9 +106,6 @@ class Limits:
     def request(self, key: Key) -> Iterator[None]:
         """Count a request as in flight while the block runs.
 
-        Args:
-            key: The key.
-
         Raises:
             OverLimitError: As many are in flight as are allowed.
         """
@@ -127,9 +121,6 @@ class Limits:
 
     def check_budget(self, key: Key) -> None:
         """Check that the answers of a key have not cost more than its budget today.
-
-        Args:
-            key: The key.
 
         Raises:
             OverLimitError: They have. A day ends at midnight UTC.
@@ -150,7 +141,6 @@ class Limits:
         """Count what an answer has cost.
 
         Args:
-            key: The key.
             usage: What the answer has used.
         """
         if key.budget is None:

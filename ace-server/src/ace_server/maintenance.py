@@ -26,11 +26,7 @@ _NIGHT: Final = 3 * 3600.0
 
 @final
 class Maintenance:
-    """Deletes data on a thread of its own.
-
-    Args:
-        service: The service.
-    """
+    """Deletes data on a thread of its own."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -42,7 +42,6 @@ def opened_database(settings: ServerSettings, *, create: bool = False) -> Databa
     """Open the database, and migrate its tables to this version.
 
     Args:
-        settings: The settings.
         create: Whether to create the data folder and the database if they do not exist.
 
     Raises:
@@ -67,9 +66,6 @@ def opened_database(settings: ServerSettings, *, create: bool = False) -> Databa
 def create_data_folder(folder: Path) -> None:
     """Create the data folder, for its owner only.
 
-    Args:
-        folder: The folder.
-
     Raises:
         UsageError: It cannot be created.
     """
@@ -82,10 +78,6 @@ def create_data_folder(folder: Path) -> None:
 
 def opened_seal(settings: ServerSettings, database: Database) -> Seal:
     """Return the seal. A new service makes its key in the data folder, unless it is on Postgres, which hosts share.
-
-    Args:
-        settings: The settings.
-        database: The database.
 
     Raises:
         UsageError: The keys are missing.
@@ -101,10 +93,6 @@ def opened_seal(settings: ServerSettings, database: Database) -> Seal:
 
 def first_admin_key(settings: ServerSettings, database: Database) -> Path | None:
     """Add a key with all scopes if there are no keys, and return the file that it was written to.
-
-    Args:
-        settings: The settings.
-        database: The database.
 
     Raises:
         UsageError: It cannot be written.
@@ -139,8 +127,6 @@ def add_book(
     """Add a book, and publish the skills that it has.
 
     Args:
-        settings: The settings.
-        database: The database.
         name: Its name.
         location: Its location; by default in the data folder or in the database.
         skills_from: A skillbook from which the initial skills are copied.
@@ -216,8 +202,6 @@ def publish_first(settings: ServerSettings, database: Database, books: Sequence[
     """Publish the current version of books that have skills but no release.
 
     Args:
-        settings: The settings.
-        database: The database.
         books: The names of the books.
     """
     for name in books:
@@ -240,12 +224,7 @@ def publish_first(settings: ServerSettings, database: Database, books: Sequence[
 
 
 def book_opener(settings: ServerSettings, database: Database) -> Callable[[str], Skillbook]:
-    """Return a function that opens the skillbook of a book, as `Service.open_book` does.
-
-    Args:
-        settings: The settings.
-        database: The database.
-    """
+    """Return a function that opens the skillbook of a book, as `Service.open_book` does."""
 
     def open_book(name: str) -> Skillbook:
         with database.reading() as connection:

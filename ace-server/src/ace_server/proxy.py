@@ -40,7 +40,6 @@ def proxy_secret(settings: ServerSettings, environ: Mapping[str, str] | None = N
     """Return the secret that the proxy shares with the service, and check the settings that concern the proxy.
 
     Args:
-        settings: The settings.
         environ: The environment; by default that of the process.
 
     Returns:

@@ -81,7 +81,6 @@ def purge(
     """Delete what is older than the periods of the settings.
 
     Args:
-        database: The database.
         settings: The periods: `keep_requests`, `keep_feedback`, `keep_reviews` and `keep_audit`.
         open_book: Opens the skillbook of a book.
         older_than: An age in days, instead of the periods for requests, feedback and reviews. The audit log keeps its
@@ -109,11 +108,7 @@ def purge(
 
 
 def last_purge(database: Database) -> float:
-    """Return when `purge` was last completed, in seconds since 1970; 0 if never.
-
-    Args:
-        database: The database.
-    """
+    """Return when `purge` was last completed, in seconds since 1970; 0 if never."""
     with database.reading() as connection:
         select = sa.select(sa.func.max(tables.audit.c.at)).where(tables.audit.c.what == _PURGE)
         return connection.scalar(select) or 0.0
@@ -151,7 +146,6 @@ def run_deletions(
     the subject; every call repeats the deletion. Several processes may call it at once.
 
     Args:
-        database: The database.
         settings: `answer_seconds` tells how long a request may be in flight.
         open_book: Opens the skillbook of a book.
         at: The time, in seconds since 1970; by default now.
@@ -187,7 +181,6 @@ def scrub(database: Database, *, wait: float = 30.0) -> bool:
     log and backups keep them for as long as they are set up to.
 
     Args:
-        database: The database.
         wait: How long to wait for other transactions, in seconds.
 
     Returns:

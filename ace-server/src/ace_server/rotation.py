@@ -78,7 +78,6 @@ def rotate(database: Database, seal: Seal, *, by: str = "command") -> Rotation:
     A rotation that was interrupted is completed by the next one.
 
     Args:
-        database: The database.
         seal: The keys.
         by: Who asked for it, for the audit log.
 

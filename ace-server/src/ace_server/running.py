@@ -40,7 +40,6 @@ def log_to_file(folder: Path, name: str) -> None:
     """Write the log of this process to a file in a folder, with at most five files of 10 MB.
 
     Args:
-        folder: The folder.
         name: The name of the file without its suffix.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,9 +127,7 @@ def serve(
     """Serve until a signal ends it.
 
     Args:
-        app: The app.
         listening: The socket.
-        service: The service.
         start_worker: Starts the worker; None runs none. It is called in a thread once requests are answered, because it
             takes seconds.
         on_ready: Called once requests are answered.

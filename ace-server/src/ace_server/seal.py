@@ -85,8 +85,8 @@ class Seal:
         Raises:
             SealError: A key has the wrong form, or others can read the file.
         """
-        given = (os.environ if environ is None else environ).get(KEYS_VARIABLE, "")
-        if keys := _keys_in(given):
+        value = (os.environ if environ is None else environ).get(KEYS_VARIABLE, "")
+        if keys := _keys_in(value):
             return cls(keys)
         if folder is None or not (folder / KEYS_FILE).exists():
             return None
@@ -217,9 +217,6 @@ def new_key() -> str:
 
 def key_id(key: str) -> str:
     """Return the identifier of a key, which does not reveal it.
-
-    Args:
-        key: The key.
 
     Example:
         >>> key_id("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")

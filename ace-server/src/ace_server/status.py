@@ -96,12 +96,7 @@ class Status:
 
 
 def books_of(database: Database, settings: ServerSettings) -> list[BookStatus]:
-    """Return the books by name.
-
-    Args:
-        database: The database.
-        settings: The settings.
-    """
+    """Return the books by name."""
     book, release, feedback = tables.book, tables.release, tables.feedback
     with database.reading() as connection:
         books = connection.execute(sa.select(book).order_by(book.c.name)).all()
@@ -127,8 +122,6 @@ def status_of(database: Database, settings: ServerSettings, *, known: audit.Audi
     """Return the state of a service, with a check of its audit log.
 
     Args:
-        database: The database.
-        settings: The settings.
         known: A head of the audit log that was noted earlier.
     """
     alive_since = now() - settings.silent_seconds

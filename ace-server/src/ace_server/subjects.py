@@ -34,7 +34,6 @@ class Subjects:
     """Knows the pseudonyms of the subjects of a database. It can be used by several threads.
 
     Args:
-        database: The database.
         seal: Opens the key of the pseudonyms.
     """
 

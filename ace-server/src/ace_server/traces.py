@@ -31,7 +31,6 @@ def traces_of(service: Service, connection: sa.Connection, batch: str) -> dict[s
     deleted in the meantime becomes `purged`.
 
     Args:
-        service: The service.
         connection: A transaction that writes.
         batch: The id of the batch.
     """

@@ -130,7 +130,7 @@ def test_a_huge_broken_answer_is_shown_to_the_model_in_part_only() -> None:
     with ScriptedServer(in_turn("x" * 300_000, GOOD)) as server:
         client_for(server).complete_structured("x", AgentOutput)
         assert len(server.requests[1].text) < 10_000
-        assert "296000 characters left out" in server.requests[1].text
+        assert "296000 characters omitted" in server.requests[1].text
 
 
 def test_when_nothing_validates_the_error_carries_every_raw_answer() -> None:

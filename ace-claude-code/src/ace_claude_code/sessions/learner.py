@@ -33,7 +33,7 @@ def work_off(state: Path) -> None:
 def _do(job: Job, queue: JobQueue, settings: SessionSettings) -> bool:
     """Learn from a session, and return whether the model can be used for the next one."""
     from ace.cli import CommandContext
-    from ace.integrations import UsageError
+    from ace.integrations import UsageError, counted
     from ace.pipeline import CancellationToken
     from ace.protocols import LLMCallError
     from ace_claude_code.binary import ClaudeNotFoundError
@@ -58,9 +58,8 @@ def _do(job: Job, queue: JobQueue, settings: SessionSettings) -> bool:
         queue.note_failure(job, problem)
         return True
     report = learner.report
-    _log(
-        "; ".join(report.problems) or f"{transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
-    )
+    learned = f"{counted(report.turns_learned, 'turn')} learned, {report.turns_known} known already"
+    _log("; ".join(report.problems) or f"{transcript}: {learned}")
     if token.is_cancelled and token.reason == "max_cost":
         _log(f"the budget of {budget:g} USD for today is spent; the waiting sessions follow tomorrow")
     return not report.outage and not token.is_cancelled

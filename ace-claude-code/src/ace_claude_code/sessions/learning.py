@@ -13,7 +13,7 @@ from typing import ClassVar, final, get_args
 from ace.cli import CommandContext
 from ace.context import ACEStepContext
 from ace.detached import LEARNER_AT_WORK, Job, JobQueue
-from ace.integrations import observing
+from ace.integrations import counted, observing
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
@@ -387,7 +387,7 @@ def learn_now(
                 learner.learn(session, may_be_open=session in stored)
             if learner.report.turns_learned > before:
                 learned = learner.report.turns_learned - before
-                tell(f"session {number} of {len(sessions)}: {learned} turns learned")
+                tell(f"session {number} of {len(sessions)}: {counted(learned, 'turn')} learned")
     # Sessions that ended while the lock was held did not start a learner.
     if not cancel_token.is_cancelled and any(job.attempts == 0 for job in queue.waiting()):
         queue.start_learner(LEARNER_MODULE)

@@ -100,7 +100,6 @@ def write_settings(state: Path, settings: SessionSettings) -> None:
 
     Args:
         state: The folder of the settings.
-        settings: The settings.
     """
     text = json.dumps({"schema": _SCHEMA, **asdict(settings)}, indent=2, ensure_ascii=False)
     replace_file(state / _FILE, f"{text}\n".encode())

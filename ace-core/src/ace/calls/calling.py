@@ -229,7 +229,6 @@ def on_threads(functions: Sequence[Callable[[], T]], at_once: int) -> list[T]:
     begins; those that have begun end, then the error is raised. A second Ctrl-C is raised at once.
 
     Args:
-        functions: The functions.
         at_once: How many may run at the same time, at least 1.
     """
     from ace.pipeline.threads import Event, threads
@@ -425,9 +424,9 @@ def checked(role: str, owner: object, method: str, expected: type[T], returned: 
     """
     if isinstance(returned, expected):
         return returned
-    given = "None" if returned is None else f"{_with_article(type(returned).__name__)}, {shown(returned)}"
+    got = "None" if returned is None else f"{_with_article(type(returned).__name__)}, {shown(returned)}"
     raise RoleError(
-        f"the {role}: {_named(owner, method)} returned {given}; it must return {_with_article(expected.__name__)}"
+        f"the {role}: {_named(owner, method)} returned {got}; it must return {_with_article(expected.__name__)}"
     )
 
 
@@ -438,7 +437,6 @@ async def call_agent(
 
     Args:
         calling: How it is called.
-        agent: The agent.
         question: The question or task.
         context: Further material for the answer; may be empty.
         skillbook: The skills to use.
@@ -464,7 +462,6 @@ async def call_environment(
 
     Args:
         calling: How it is called.
-        environment: The environment.
         sample: The input.
         agent_output: The answer.
         further: Further answers to the same question; the environment receives them if there are any.
@@ -485,7 +482,6 @@ async def call_reflector(calling: Calling, reflector: ReflectorLike, **arguments
 
     Args:
         calling: How it is called.
-        reflector: The reflector.
         **arguments: Those of `ReflectorLike.reflect`, with `trace`.
 
     Raises:
@@ -503,7 +499,6 @@ async def call_skill_manager(
 
     Args:
         calling: How it is called.
-        skill_manager: The skill manager.
         **arguments: Those of `SkillManagerLike.update_skills`.
 
     Raises:
@@ -521,7 +516,6 @@ async def call_skill_manager_together(
 
     Args:
         calling: How it is called.
-        skill_manager: The skill manager.
         **arguments: Those of `UpdatesTogetherLike.update_skills_together`.
 
     Raises:
@@ -546,7 +540,6 @@ async def call_consolidator(calling: Calling, skill_manager: SkillConsolidatorLi
 
     Args:
         calling: How it is called.
-        skill_manager: The skill manager.
         prompt: The whole prompt.
 
     Raises:
@@ -584,8 +577,8 @@ def _misfit(owner: object, method: str, arguments: Mapping[str, object]) -> str 
     try:
         signature.bind(**arguments)
     except TypeError as error:
-        given = ", ".join(arguments)
-        return f"cannot be called with the keywords {given}: {error}; its signature is {signature}"
+        names = ", ".join(arguments)
+        return f"cannot be called with the keywords {names}: {error}; its signature is {signature}"
     return None
 
 

@@ -190,7 +190,6 @@ def note_response(
 
     Args:
         model: The model string.
-        response: The response.
         seconds: The duration of the call, in seconds.
         prompt: The prompt, a text or messages.
         recorded: Whether the response was replayed.

@@ -54,10 +54,6 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
     The accepted answer always passes, and the wrong one never does. An answer fails if, besides the right value, it
     contains another alternative of the question or the wrong value.
 
-    Args:
-        case: The case.
-        answer: The answer.
-
     Returns:
         None if the check needs an environment or a judge.
 
@@ -68,10 +64,10 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
     """
     if case.check.kind in ("environment", "judge"):
         return None
-    given = _squeezed(answer)
-    if case.expected and given == _squeezed(case.expected):
+    squeezed = _squeezed(answer)
+    if case.expected and squeezed == _squeezed(case.expected):
         return True
-    if case.wrong and given == _squeezed(case.wrong):
+    if case.wrong and squeezed == _squeezed(case.wrong):
         return False
     return not why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
 
@@ -80,8 +76,6 @@ def check_passes(check: CaseCheck, answer: str, *, question: str = "") -> bool |
     """Return whether an answer passes a check.
 
     Args:
-        check: The check.
-        answer: The answer.
         question: The question. An answer may repeat its numbers, even if the check expects a number.
 
     Returns:
@@ -104,8 +98,6 @@ def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "
 
     Args:
         check: The check, neither `environment` nor `judge`.
-        answer: The answer.
-        question: The question.
         wrong: The answer that was corrected.
         expected: The accepted answer.
 
@@ -154,9 +146,7 @@ def check_of_correction(question: str, wrong: str, correction: str, right: str) 
     """Return a check that distinguishes the accepted answer from the wrong one; None if code cannot do so.
 
     Args:
-        question: The question.
         wrong: The answer that was corrected.
-        correction: The correction.
         right: The accepted answer.
 
     Example:

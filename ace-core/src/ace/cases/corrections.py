@@ -202,11 +202,11 @@ _OF_USER: Final = frozenset({"user", "human", "customer", "me", "person"})
 _OF_AGENT: Final = frozenset({"assistant", "ai", "agent", "bot", "model", "chatbot", "gpt", "claude"})
 
 _MOST_CHARACTERS: Final = 4000
-"""Of what a person said, that is looked at: who pastes a log or a file says before it what is wrong."""
+"""The length of a reply that is examined: a person who pastes a log or a file says what is wrong before it."""
 _MOST_PAIRS: Final = 250_000
-"""Of words that are compared; beyond, two long answers are not aligned."""
+"""The maximum number of word pairs that are compared; longer answers are not aligned."""
 _ENOUGH: Final = 3
-"""An objection is enough by itself; without one, the new answer has to take up what was said, in place of the old."""
+"""The score of an objection, which is sufficient. Without one, the new answer must adopt what was said."""
 
 
 def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
@@ -264,8 +264,6 @@ def correction_in_feedback(question: str, answer: str, feedback: str, ground_tru
     """Return the correction in feedback on an answer, if it objects to the answer; else an empty list.
 
     Args:
-        question: The question.
-        answer: The answer.
         feedback: The feedback of a person on the answer.
         ground_truth: The right answer, if known.
 
@@ -287,9 +285,7 @@ def answer_in(question: str, wrong: str, correction: str) -> str:
     """Return the right answer if the correction states it unambiguously; else an empty string.
 
     Args:
-        question: The question.
         wrong: The answer that is corrected.
-        correction: The correction.
 
     Example:
         >>> answer_in("Deadline?", "31 May", "No. It should be 31 July.")

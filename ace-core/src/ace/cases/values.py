@@ -112,9 +112,6 @@ def number_in(text: str) -> Decimal | None:
     A comma or a point before exactly three digits is a thousands separator if it is a comma or occurs more than once;
     before any other number of digits it is the decimal mark.
 
-    Args:
-        text: The text.
-
     Example:
         >>> [str(number_in(text)) for text in ("12.0", "12,5", "1,234.5", "1.234,5", "1,200", "007", "14:30")]
         ['12.0', '12.5', '1234.5', '1234.5', '1200', 'None', 'None']
@@ -180,9 +177,7 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
     are not split. If a number was corrected and the correction only explains how to compute it, it is that number.
 
     Args:
-        question: The question.
         wrong: The answer that was corrected.
-        correction: The correction.
         right: The accepted answer.
 
     Example:
@@ -223,9 +218,6 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
 
     They are the numbers, codes and names in sentences that state what is right, the numbers in comparisons, and the
     phrases that the right answer adopts from the correction.
-
-    Args:
-        case: The case.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -315,12 +307,12 @@ def inverted_number(text: str, case: SkillCase) -> str:
         '9'
     """
     right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
-    given = {word.lower() for word in tokens(case.expected)}
-    wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in given]
+    expected_words = {word.lower() for word in tokens(case.expected)}
+    wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in expected_words]
     for number in (value for value in deciding_values(case) if number_in(value) is not None):
         said = _answers_beside(case.correction, number, right, wrong)
-        told = _answers_beside(text, number, right, wrong)
-        if said[0] != said[1] and told[0] != told[1] and said != told:
+        beside = _answers_beside(text, number, right, wrong)
+        if said[0] != said[1] and beside[0] != beside[1] and said != beside:
             return number
     return ""
 
@@ -336,9 +328,6 @@ def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows the right and the wrong answer to its question.
 
     Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty.
-
-    Args:
-        case: The case.
 
     Example:
         >>> from ace.skill import CaseCheck

@@ -219,10 +219,10 @@ def _choices(kind: Any) -> list[str]:
     return [choice for part in parts for choice in part] if all(parts) else []
 
 
-def _missing(argument: Argument, given: Sequence[str]) -> str:
+def _missing(argument: Argument, arguments: Sequence[str]) -> str:
     if not argument.name.startswith("-"):
         return f"the argument {argument.name.upper()} is missing"
-    is_given = any(name in given for name in argument.names)
+    is_given = any(name in arguments for name in argument.names)
     return f"the option {argument.name} needs a value" if is_given else f"the option {argument.name} is required"
 
 

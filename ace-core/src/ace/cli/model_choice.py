@@ -38,22 +38,14 @@ _NOT_FOUND = (404, 405)
 
 
 def chosen_model(settings: Settings) -> str:
-    """Return the model string that the settings name, else that of the key-free default on this machine.
-
-    Args:
-        settings: The settings.
-    """
+    """Return the model string that the settings name, else that of the key-free default on this machine."""
     from ace.providers.local.catalogue import DEFAULT_MODEL
 
     return f"{_LOCAL}{DEFAULT_MODEL}" if settings.model is None else settings.model
 
 
 def model_and_place(settings: Settings) -> str:
-    """Return the model and where it runs, as text.
-
-    Args:
-        settings: The settings.
-    """
+    """Return the model and where it runs, as text."""
     return f"{chosen_model(settings)} {place_of_model(settings)}"
 
 
@@ -62,7 +54,6 @@ def announce(doing: str, settings: Settings, *, quiet: bool = False, of_attempts
 
     Args:
         doing: What is done, to how much.
-        settings: The settings.
         quiet: Whether to print nothing, since the result is for a program.
         of_attempts: The reflector, if it reads attempts at tasks. If it only learns from corrections, that is printed.
     """
@@ -80,11 +71,7 @@ def announce(doing: str, settings: Settings, *, quiet: bool = False, of_attempts
 
 
 def place_of_model(settings: Settings) -> str:
-    """Return where the model runs, as text: on this machine, at an address, or at a provider.
-
-    Args:
-        settings: The settings.
-    """
+    """Return where the model runs, as text: on this machine, at an address, or at a provider."""
     from ace.protocols.llm import find_model_prefix
 
     model = chosen_model(settings)
@@ -107,7 +94,6 @@ def answers_depend_on(settings: Settings, environment: str) -> str:
     """Return what the answers to samples depend on besides the skills, for a file that keeps them.
 
     Args:
-        settings: The settings.
         environment: How answers are judged.
     """
     return f"{chosen_model(settings)} temperature={settings.temperature} max_tokens={settings.max_tokens} {environment}"
@@ -117,9 +103,6 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     """Return the client of the model that the settings name, else of the key-free default on this machine.
 
     Nothing is sent yet.
-
-    Args:
-        settings: The settings.
 
     Raises:
         UsageError: There is no model, or the settings do not fit together.
@@ -140,7 +123,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     from ace.protocols.llm import find_model_prefix
     from ace.runners.clients import client_from_model
 
-    given = {
+    options = {
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
         "api_base": settings.api_base,
@@ -148,9 +131,9 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     }
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
-        given["timeout"] = settings.timeout
+        options["timeout"] = settings.timeout
     try:
-        return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
+        return client_from_model(model, **{name: value for name, value in options.items() if value is not None})
     except (TypeError, ValueError) as error:  # a client of a plugin may take fewer settings
         raise UsageError(f"the settings do not fit the model {model!r}: {error}") from error
     except FileNotFoundError as error:  # a plugin's model may be a program that is not installed
@@ -161,7 +144,6 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
     """Ask the model for a word, so that a wrong key or name is found before the first input is learned from.
 
     Args:
-        client: The client.
         settings: The settings that it was made from.
 
     Raises:
@@ -206,7 +188,6 @@ def explained(error: LLMCallError, settings: Settings) -> str:
     """Return the error of a model call as a sentence that says what to do.
 
     Args:
-        error: The error.
         settings: The settings that the client was made from.
     """
     from ace.protocols.errors import LLMAuthenticationError, LLMCallError

@@ -74,9 +74,9 @@ def overview() -> str:
 
 def _columns() -> int:
     """Return the width of the terminal; `COLUMNS` overrides it, as on the pages of the commands."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isascii() and given.isdigit() and int(given[:9]) > 0:
-        return max(int(given[:9]), _NARROWEST)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns[:9]) > 0:
+        return max(int(columns[:9]), _NARROWEST)
     try:
         return max(os.get_terminal_size().columns, _NARROWEST)
     except OSError:  # the output is not a terminal

@@ -106,7 +106,6 @@ class CommandContext:
         lines on standard error, and the error of a model call becomes a sentence that says what to do.
 
         Args:
-            settings: The settings.
             assume_yes: Fetch a missing model without asking.
 
         Raises:
@@ -127,7 +126,6 @@ class CommandContext:
         It is for a command that keeps the client after the block of `model`, such as a server.
 
         Args:
-            error: The error.
             settings: The settings that the client was made from.
 
         Example:
@@ -146,7 +144,6 @@ class CommandContext:
         """Open the skillbook that the settings name, a file or a store of a plugin.
 
         Args:
-            settings: The settings.
             start: Whether to start one if there is none.
 
         Raises:
@@ -166,7 +163,6 @@ def add_plugin_commands(app: App, arguments: Sequence[str]) -> None:
     """Add the command of the plugin that is called; of all plugins, if none of them is.
 
     Args:
-        app: The app.
         arguments: What follows `ace`; the command that they call is imported.
 
     Raises:
@@ -219,7 +215,6 @@ def call_command(
     """Call a command with the arguments that were parsed, and with its context if it asks for one.
 
     Args:
-        command: The command.
         bound: Its arguments.
         ignored: Its parameters that are not options, with their annotations.
         name: The name of the command.

@@ -33,11 +33,7 @@ def why_not_asked() -> str:
 
 
 def says_yes(question: str) -> bool:
-    """Ask, and tell whether the answer was yes; anything else is a no.
-
-    Args:
-        question: The question.
-    """
+    """Ask, and tell whether the answer was yes; anything else is a no."""
     note(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

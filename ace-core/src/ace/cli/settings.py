@@ -104,9 +104,6 @@ class SettingField:
     def checked(self, value: object) -> SettingValue:
         """Return a value from a settings file or a flag. An empty text unsets a setting that can be unset.
 
-        Args:
-            value: The value.
-
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
@@ -132,10 +129,10 @@ class SettingField:
         raise ValueError(f"must be {self._wanted}{shown}")
 
     def _checked_words(self, value: object, known: Sequence[str] | None) -> str | None:
-        given = value.split(",") if isinstance(value, str) else value
-        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"must be a list of words, got {_short(value)}")
-        found = [word.strip() for word in given if word.strip()]
+        found = [word.strip() for word in words if word.strip()]
         for word in found:
             if known is not None and word not in known:
                 raise ValueError(f"knows {', '.join(known)}, not {_short(word)}")
@@ -639,7 +636,6 @@ def shown_setting(field: SettingField, settings: Settings) -> SettingValue:
 
     Args:
         field: The setting.
-        settings: The settings.
     """
     from ace.calls.secrets import HIDDEN, redact
     from ace.skillbook.locations import shown_location

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ace.arguments import checked_class
-from ace.deduplication.wording import compared_words, telling_words, told_values
+from ace.deduplication.wording import compared_words, stated_values, telling_words
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn, find_embedder
 from ace.retrieval.vectors import embedded_texts
 from ace.skill import Skill
@@ -63,8 +63,8 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
         [(0, 2, 1.0)]
     """
     found = [compared_words(text) for text in texts]
-    how_many = Counter(word for held in found for word in held)
-    rarest_first = [sorted(held, key=lambda word: (how_many[word], word)) for held in found]
+    how_many = Counter(word for words in found for word in words)
+    rarest_first = [sorted(words, key=lambda word: (how_many[word], word)) for words in found]
     holders: dict[str, list[int]] = {}
     for place, ordered in enumerate(rarest_first):
         candidates: set[int] = set()
@@ -292,7 +292,7 @@ def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[lis
 def _same_values(skillbook: Skillbook, skills: Sequence[Skill]) -> Iterator[list[Skill]]:
     groups: dict[frozenset[str], list[list[Skill]]] = {}
     for skill in skills:
-        candidates = groups.setdefault(told_values(skill.content), [])
+        candidates = groups.setdefault(stated_values(skill.content), [])
         for group in candidates:
             if not any(skillbook.has_keep_decision(skill.id, member.id) for member in group):
                 group.append(skill)
@@ -324,4 +324,4 @@ def groups_of_pairs(pairs: Sequence[SimilarPair]) -> list[SimilarGroup]:
         group = group_of[pair.first.id]
         if group is group_of[pair.second.id]:
             inside.setdefault(group[0].id, []).append(pair)
-    return [SimilarGroup(tuple(group_of[held[0].first.id]), tuple(held)) for held in inside.values()]
+    return [SimilarGroup(tuple(group_of[group[0].first.id]), tuple(group)) for group in inside.values()]

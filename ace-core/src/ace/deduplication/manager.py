@@ -28,7 +28,7 @@ from ace.deduplication.operations import (
     pinned_problem,
     similarity_report,
 )
-from ace.deduplication.wording import may_contradict, plain_words, told_values
+from ace.deduplication.wording import may_contradict, plain_words, stated_values
 from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
 from ace.skill import CaseCheck, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import Skillbook
@@ -468,7 +468,7 @@ def lost_values(text: str, skills: Sequence[Skill]) -> str:
         skills: The skills to merge.
     """
     for skill in skills:
-        lost = [value for value in sorted(told_values(skill.content)) if not _holds(text, value)]
+        lost = [value for value in sorted(stated_values(skill.content)) if not _holds(text, value)]
         if lost:
             return f"{', '.join(map(repr, lost))} of {skill.id!r} would be lost"
     return ""
@@ -486,7 +486,7 @@ def verdict_on(
             merged.
         keeps_values: Whether the text must contain every number, code and name of the skills.
     """
-    for skill, case in _held(skills):
+    for skill, case in _cases_of(skills):
         lost = set(missing_values(text, case)) - set(missing_values(skill.content, case))
         if lost:
             return Verdict(
@@ -509,10 +509,10 @@ def _without_proof(text: str, skills: Sequence[Skill], why: str) -> Verdict:
     """Allow changes that need no proof: the same text, with cases that check the same values or values in the text."""
     if any(plain_words(skill.content) != plain_words(text) for skill in skills):
         return Verdict(f"it is not proven: {why}")
-    if any(told_values(skill.content) != told_values(text) for skill in skills):
+    if any(stated_values(skill.content) != stated_values(text) for skill in skills):
         return Verdict(f"it is not proven, and the texts differ in a name or code: {why}")
     decided_by = {frozenset(value.casefold() for value in _decided(skill.cases)) for skill in skills if skill.cases}
-    if len(decided_by) > 1 and any(missing_values(text, case) for _, case in _held(skills)):
+    if len(decided_by) > 1 and any(missing_values(text, case) for _, case in _cases_of(skills)):
         return Verdict(f"it is not proven, and the cases are decided by different values: {why}")
     return Verdict()
 
@@ -539,8 +539,8 @@ class _Proof:
                 if outcome.passed is None:
                     return self._unproven(f"the answer to case {case.id} ({case.question!r:.80}) could not be judged")
                 if not outcome.passed and self._passed_before(case):
-                    told = f"case {case.id} ({case.question!r:.80}) would be answered {self._told(outcome.answer)}"
-                    return Verdict(told, breaks_case=True)
+                    effect = f"case {case.id} ({case.question!r:.80}) would be answered {self._quoted(outcome.answer)}"
+                    return Verdict(effect, breaks_case=True)
                 results.append(self._with_result(case, passed=outcome.passed))
         except Exception as error:
             # The agent and its client may be third-party code and raise any error, which must not lose a skill.
@@ -548,7 +548,7 @@ class _Proof:
             return replace(self._unproven(f"its cases could not be run: {error}"), problem=f"no proof: {error}")
         return Verdict(results=tuple(results))
 
-    def _told(self, answer: str) -> str:
+    def _quoted(self, answer: str) -> str:
         """Return the answer to store, or nothing if it is unknown which parts of it must not be stored."""
         hidden = getattr(self._prover, "hidden", None)
         return f"{hidden(answer)!r:.80}" if callable(hidden) else "incorrectly"
@@ -558,8 +558,8 @@ class _Proof:
 
         A failure with the whole skillbook may be caused by the very skill to merge with, so the skill is tested alone.
         """
-        holders = [skill for skill in self._skills if any(held.id == case.id for held in skill.cases)]
-        if any(held.last_result == "passed" for skill in holders for held in skill.cases if held.id == case.id):
+        holders = [skill for skill in self._skills if any(other.id == case.id for other in skill.cases)]
+        if any(other.last_result == "passed" for skill in holders for other in skill.cases if other.id == case.id):
             return True
         # An answer that cannot be judged counts as passed: nothing shows that the case failed before.
         return any(self._prover.outcome(case, [skill]).passed is not False for skill in holders)
@@ -578,7 +578,7 @@ class _Proof:
         )
 
 
-def _held(skills: Sequence[Skill]) -> Iterator[tuple[Skill, SkillCase]]:
+def _cases_of(skills: Sequence[Skill]) -> Iterator[tuple[Skill, SkillCase]]:
     return ((skill, case) for skill in skills for case in skill.cases)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ace.retrieval import words
 
-__all__ = ["compared_words", "may_contradict", "plain_words", "telling_words", "told_values"]
+__all__ = ["compared_words", "may_contradict", "plain_words", "stated_values", "telling_words"]
 
 _FILLER: Final = frozenset({"a", "an", "the", "please", "just", "really", "very"})
 _EMPHASIS_WORDS: Final = (
@@ -114,11 +114,11 @@ def may_contradict(first: str, second: str) -> bool:
         >>> may_contradict("Maintain factual knowledge for accuracy.", "Maintaining factual knowledge is crucial.")
         False
     """
-    held, other = frozenset(plain_words(first)), frozenset(plain_words(second))
+    one, other = frozenset(plain_words(first)), frozenset(plain_words(second))
     return (
-        bool(_DECIDING_WORDS & (held ^ other))
-        or bool(_ORDERING_WORDS & (held | other))
-        or told_values(first) != told_values(second)
+        bool(_DECIDING_WORDS & (one ^ other))
+        or bool(_ORDERING_WORDS & (one | other))
+        or stated_values(first) != stated_values(second)
         or _differ_in_one_word(telling_words(first), telling_words(second))
     )
 
@@ -127,7 +127,7 @@ def _differ_in_one_word(first: Sequence[str], second: Sequence[str]) -> bool:
     return len(first) == len(second) and sum(a != b for a, b in zip(first, second, strict=True)) == 1
 
 
-def told_values(text: str) -> frozenset[str]:
+def stated_values(text: str) -> frozenset[str]:
     """Return the numbers, codes, names and quoted phrases of a text as written.
 
     A name is a word that is capitalised although it does not start a sentence.
@@ -136,7 +136,7 @@ def told_values(text: str) -> frozenset[str]:
         text: The text of a skill.
 
     Example:
-        >>> sorted(told_values("Above 10,000 dollars, ask Petersen for form K7-BLUE."))
+        >>> sorted(stated_values("Above 10,000 dollars, ask Petersen for form K7-BLUE."))
         ['10,000', 'K7-BLUE', 'Petersen']
     """
     normal = _normal(text)

@@ -115,7 +115,6 @@ def leave_one_out(
 
     Args:
         evaluator: Answers and judges. With an `answers_path`, answered questions are not asked again.
-        samples: The samples.
         skillbook: The book; it is only read.
         skill_ids: The skills to omit, one at a time; all active ones by default.
         whole: The answers with the whole book, if they are known.

@@ -248,7 +248,6 @@ class Evaluator:
         """Answer and judge every sample. A sample that fails counts as wrong.
 
         Args:
-            samples: The samples.
             skillbook: The skills; none by default.
             name: The name of the evaluation, for reports.
             repeats: How often each sample is answered.

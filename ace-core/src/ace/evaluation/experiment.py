@@ -99,7 +99,6 @@ def pooled(name: str, evaluations: Sequence[Evaluation]) -> Evaluation:
 
     Args:
         name: The name of the result.
-        evaluations: The evaluations.
 
     Raises:
         UnfinishedEvaluationError: Answers are missing.

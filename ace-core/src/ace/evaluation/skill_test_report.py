@@ -182,7 +182,6 @@ def junit_xml(report: SkillTestReport, name: str = "skillbook") -> str:
     Each case is a test case: its class is the skill that it proves, its name the id and the question.
 
     Args:
-        report: The report.
         name: The name of the suite, such as the file of the skillbook.
 
     Example:

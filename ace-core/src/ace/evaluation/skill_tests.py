@@ -61,7 +61,7 @@ class SkillTestProgress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _CaseAnswer:
     """An answer to the question of a case, or the reason why there is none."""
 
     answer: str = ""
@@ -236,16 +236,16 @@ class SkillTests:
         with run.counted():
             in_book = run.ask_all(chosen, skills, in_book=True)
             tests = {
-                choice.case.id: _case_test(choice, given)
-                for choice, given in zip(chosen, in_book, strict=True)
-                if given
+                choice.case.id: _case_test(choice, answer)
+                for choice, answer in zip(chosen, in_book, strict=True)
+                if answer
             }
             cures = self._asked_alone(run, chosen, skills, tests) if alone else dict[str, tuple[str, ...]]()
             unneeded = self._unneeded(run, chosen, skills, tests) if without else frozenset[str]()
         is_whole = len(tests) == len(chosen) and not (alone or without)
         return SkillTestReport(
             cases=tuple(
-                tests.get(choice.case.id) or _case_test(choice, _Given(reason="the test was stopped before"))
+                tests.get(choice.case.id) or _case_test(choice, _CaseAnswer(reason="the test was stopped before"))
                 for choice in chosen
             ),
             skills=tuple(
@@ -331,10 +331,10 @@ class SkillTests:
             if choice.case.id in tests and tests[choice.case.id].result != "not_run"
             for skill in choice.skills
         ]
-        for (case, skill), given in zip(pairs, run.each(lambda pair: run.ask(pair[0], [pair[1]]), pairs), strict=True):
-            if given is not None:
+        for (case, skill), answer in zip(pairs, run.each(lambda pair: run.ask(pair[0], [pair[1]]), pairs), strict=True):
+            if answer is not None:
                 test = tests[case.id]
-                tests[case.id] = replace(test, alone={**test.alone, skill.id: given.passed})
+                tests[case.id] = replace(test, alone={**test.alone, skill.id: answer.passed})
         # Only the first failing case of a skill that passes alone is investigated: each costs up to three answers.
         victims: dict[str, tuple[SkillCase, Skill]] = {}
         for case, skill in pairs:
@@ -362,11 +362,11 @@ class SkillTests:
         fails without them, those that were shown with it are put back. The set only shrinks, so the loop ends.
         """
         asked = [choice for choice in chosen if choice.case.id in tests and tests[choice.case.id].result != "not_run"]
-        for choice, given in zip(asked, run.ask_all(asked, []), strict=True):
-            if given is not None:
+        for choice, answer in zip(asked, run.ask_all(asked, []), strict=True):
+            if answer is not None:
                 test = tests[choice.case.id]
                 tests[choice.case.id] = replace(
-                    test, without=given.passed, answer_without=self.prover.hidden(given.answer)
+                    test, without=answer.passed, answer_without=self.prover.hidden(answer.answer)
                 )
         passed = [choice for choice in asked if tests[choice.case.id].result == "passed"]
         bare = {choice.case.id for choice in passed if tests[choice.case.id].without}
@@ -376,7 +376,7 @@ class SkillTests:
             run.plan(len(passed))
             answers = run.ask_all(passed, rest)
             broken = [
-                choice for choice, given in zip(passed, answers, strict=True) if given is None or not given.passed
+                choice for choice, answer in zip(passed, answers, strict=True) if answer is None or not answer.passed
             ]
             if not broken:
                 return frozenset(found)
@@ -384,18 +384,18 @@ class SkillTests:
             found -= back or set(found)
         return frozenset()
 
-    def _note(self, chosen: Sequence[_Chosen], answers: Sequence[_Given | None], at: str, author: str) -> bool:
+    def _note(self, chosen: Sequence[_Chosen], answers: Sequence[_CaseAnswer | None], at: str, author: str) -> bool:
         """Write new results into the book. Returns whether there were any."""
         results: dict[str, list[SkillCase]] = {}
         contents = {skill.id: skill.content for choice in chosen for skill in choice.skills}
-        for choice, given in zip(chosen, answers, strict=True):
-            if given is None or given.passed is None:
+        for choice, answer in zip(chosen, answers, strict=True):
+            if answer is None or answer.passed is None:
                 continue
-            result = _result_of(given)
+            result = _result_of(answer)
             for skill, case in zip(choice.skills, choice.copies, strict=True):
-                if given.is_kept and (case.last_result, case.model) == (result, self.model):
+                if answer.is_kept and (case.last_result, case.model) == (result, self.model):
                     continue  # nothing was asked, so the book already has this result
-                noted = self.prover.judged(case, given.passed, given.answer)
+                noted = self.prover.judged(case, answer.passed, answer.answer)
                 results.setdefault(skill.id, []).append(replace(noted, last_run_at=at, model=self.model))
         if results:
             self.book.note_results(results, author=author, contents=contents)
@@ -460,25 +460,25 @@ class _Run:
 
     def ask_all(
         self, chosen: Sequence[_Chosen], skills: Sequence[Skill], *, in_book: bool = False
-    ) -> list[_Given | None]:
+    ) -> list[_CaseAnswer | None]:
         """Ask the questions of several cases with the same skills."""
         return self.each(lambda choice: self.ask(choice.case, skills, in_book=in_book), chosen)
 
-    def ask(self, case: SkillCase, skills: Sequence[Skill], *, in_book: bool = False) -> _Given:
+    def ask(self, case: SkillCase, skills: Sequence[Skill], *, in_book: bool = False) -> _CaseAnswer:
         """Ask the question of a case, unless the answer is known or cannot be judged.
 
         Raises:
             RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         why = self._why_not(case)
-        given = _Given(reason=why) if why else self._known(case, skills) or self._asked(case, skills)
+        answer = _CaseAnswer(reason=why) if why else self._known(case, skills) or self._asked(case, skills)
         with self._lock:
             self._answered += 1
-            self._kept += given.is_kept
-            self._failed += in_book and (given.passed is False or given.is_error)
+            self._kept += answer.is_kept
+            self._failed += in_book and (answer.passed is False or answer.is_error)
             if self._on_progress is not None:
                 self._on_progress(SkillTestProgress(self._answered, self._planned, self._kept, self._failed))
-        return given
+        return answer
 
     def is_open(self, case: SkillCase, skills: Sequence[Skill]) -> bool:
         """Whether a model has to be asked for an answer."""
@@ -495,7 +495,7 @@ class _Run:
             return f"the environment {check.value!r} does not exist"
         return "no judge was given" if check.kind == "judge" and self._prover.judge is None else ""
 
-    def _known(self, case: SkillCase, skills: Sequence[Skill]) -> _Given | None:
+    def _known(self, case: SkillCase, skills: Sequence[Skill]) -> _CaseAnswer | None:
         kept = None if self._file is None else self._file.find(self.key(case, skills))
         if kept is None:
             return None
@@ -503,9 +503,11 @@ class _Run:
         passed = answer_passes(case, kept.answer)
         if passed is None:
             passed = kept.is_right
-        return _Given(kept.answer, passed, kept.shown, "" if passed else _why_failed(case, kept.answer), is_kept=True)
+        return _CaseAnswer(
+            kept.answer, passed, kept.shown, "" if passed else _why_failed(case, kept.answer), is_kept=True
+        )
 
-    def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> _Given:
+    def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> _CaseAnswer:
         trace_id = f"{self._prefix}{uuid.uuid4().hex}"
         # Inside a run, the calls count towards that run, but are not recorded for it.
         scope = replace(
@@ -519,7 +521,7 @@ class _Run:
             raise  # the agent would fail with every case
         except Exception as error:
             self.limits.sample_failed(error)
-            return _Given(reason=f"{type(error).__name__}: {error}", is_error=True)
+            return _CaseAnswer(reason=f"{type(error).__name__}: {error}", is_error=True)
         finally:
             spent = self._costs.take(trace_id)
             with self._lock:
@@ -527,7 +529,7 @@ class _Run:
         self.limits.model_reached()
         seconds = time.monotonic() - begun
         if outcome.passed is None:
-            return _Given(outcome.answer, None, outcome.shown, "the answer could not be judged", seconds=seconds)
+            return _CaseAnswer(outcome.answer, None, outcome.shown, "the answer could not be judged", seconds=seconds)
         if self._file is not None:
             self._file.keep(
                 self.key(case, skills),
@@ -548,7 +550,7 @@ class _Run:
                 ),
             )
         why_failed = "" if outcome.passed else _why_failed(case, outcome.answer)
-        return _Given(outcome.answer, outcome.passed, outcome.shown, why_failed, seconds=seconds)
+        return _CaseAnswer(outcome.answer, outcome.passed, outcome.shown, why_failed, seconds=seconds)
 
 
 @checked_arguments()
@@ -604,8 +606,8 @@ def _planned(
     ]
 
 
-def _result_of(given: _Given) -> CaseResult:
-    return "not_run" if given.passed is None else "passed" if given.passed else "failed"
+def _result_of(answer: _CaseAnswer) -> CaseResult:
+    return "not_run" if answer.passed is None else "passed" if answer.passed else "failed"
 
 
 def _why_failed(case: SkillCase, answer: str) -> str:
@@ -619,17 +621,17 @@ def _why_failed(case: SkillCase, answer: str) -> str:
             return said or "repeats the answer that was wrong"
 
 
-def _case_test(chosen: _Chosen, given: _Given) -> CaseTest:
+def _case_test(chosen: _Chosen, answer: _CaseAnswer) -> CaseTest:
     return CaseTest(
         case=chosen.case,
         skill_ids=chosen.ids,
-        result=_result_of(given),
-        answer=given.answer,
-        shown=given.shown,
-        reason=given.reason,
-        is_error=given.is_error,
-        is_kept=given.is_kept,
-        seconds=given.seconds,
+        result=_result_of(answer),
+        answer=answer.answer,
+        shown=answer.shown,
+        reason=answer.reason,
+        is_error=answer.is_error,
+        is_kept=answer.is_kept,
+        seconds=answer.seconds,
     )
 
 

@@ -35,7 +35,6 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
     Each part keeps the order of the input, and has its share to within the size of one such group.
 
     Args:
-        samples: The samples.
         validate: The share of the second part, from 0 to 1.
         test: The share of the third part.
         seed: The same seed splits the same samples in the same way.

@@ -97,8 +97,8 @@ def run_validated(
     Raises:
         UnfinishedEvaluationError: The run was stopped before the first validation was complete.
     """
-    given = options.get("cancel_token")
-    token = CancellationToken() if given is None else given
+    own_token = options.get("cancel_token")
+    token = CancellationToken() if own_token is None else own_token
     max_cost = options.get("max_cost")
     paid = schedule.start(max_cost=max_cost, cancel_token=token)
     left = None if max_cost is None else max_cost - paid
@@ -206,8 +206,8 @@ class Trainer:
         is_file = path is not None and find_store(path) is None
         settings = LearningSettings(**learning)
         book = settings.book()
-        given = run.get("cancel_token")
-        token = CancellationToken() if given is None else given
+        own_token = run.get("cancel_token")
+        token = CancellationToken() if own_token is None else own_token
         run["cancel_token"] = token
         run["run_id"] = name
         run["resume"] = bool(resume) and _is_begun(book, name)

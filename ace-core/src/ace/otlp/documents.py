@@ -144,22 +144,22 @@ class _Part:
     """The records of one trace in one JSON value, by resource."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[str, Record, list[Record]]] = []
+        self._groups: list[tuple[str, Record, list[Record]]] = []
         self.is_of_agent = False
 
     def add(self, kind: str, resource: Record, record: Record) -> None:
         # An event of a conversation is part of a trace even if its span comes in another line.
         self.is_of_agent = self.is_of_agent or is_of_agent(record)
-        for held_kind, held_resource, records in self._held:
-            if held_kind == kind and held_resource is resource:
+        for group_kind, group_resource, records in self._groups:
+            if group_kind == kind and group_resource is resource:
                 records.append(record)
                 return
-        self._held.append((kind, resource, [record]))
+        self._groups.append((kind, resource, [record]))
 
     def document(self) -> dict[str, object]:
         """Return the records as a document of their own."""
         resources: dict[str, list[object]] = {}
-        for kind, resource, records in self._held:
+        for kind, resource, records in self._groups:
             scope = {_RECORDS[kind][0]: records}
             resources.setdefault(_RESOURCES[kind][0], []).append({"resource": resource, _SCOPES[kind][0]: [scope]})
         return {**resources}

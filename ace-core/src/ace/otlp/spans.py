@@ -108,7 +108,7 @@ class Span:
     start: int
     """The time in nanoseconds since 1970; 0 if it is not known."""
     end: int
-    given: tuple[Message, ...] = ()
+    inputs: tuple[Message, ...] = ()
     """The messages in its input."""
     answers: tuple[Message, ...] = ()
     """The messages in its output."""
@@ -145,10 +145,10 @@ def attributes_of(holder: Record) -> dict[str, object]:
     Args:
         holder: The object; OTLP writes attributes as a list of keys and typed values, other exporters as an object.
     """
-    held = holder.get("attributes")
-    if isinstance(held, Mapping):
-        return {str(name): value for name, value in held.items()}
-    return _of_pairs(held)
+    attributes = holder.get("attributes")
+    if isinstance(attributes, Mapping):
+        return {str(name): value for name, value in attributes.items()}
+    return _of_pairs(attributes)
 
 
 def span_of(record: Record, logs: Iterable[Record] = ()) -> Span:
@@ -163,9 +163,6 @@ def span_of(record: Record, logs: Iterable[Record] = ()) -> Span:
 
 def completed_json(text: str) -> tuple[object, bool]:
     """Parse JSON that may have been cut off at its end.
-
-    Args:
-        text: The text.
 
     Returns:
         The value, without what is missing, and whether the text was cut; None and False if it is not JSON.
@@ -203,23 +200,26 @@ class _SpanReader:
     def __init__(self, record: Record, logs: Iterable[Record]) -> None:
         self._record = record
         self._attributes = attributes_of(record)
-        self._events = [(_event_name(log, held := attributes_of(log)), _with_body(log, held)) for log in logs]
+        self._events: list[tuple[str, dict[str, object]]] = []
+        for log in logs:
+            attributes = attributes_of(log)
+            self._events.append((_event_name(log, attributes), _with_body(log, attributes)))
         for event in list_in(record, "events"):
             if isinstance(event, Mapping):
-                held = attributes_of(event)
-                self._events.append((_event_name(event, held), held))
+                attributes = attributes_of(event)
+                self._events.append((_event_name(event, attributes), attributes))
         self._cut = 0
 
     def span(self) -> Span:
         kind = self._kind()
         name = text_of(self._named(_TOOL_NAMES if kind == "tool" else _NAMES))
-        given, answers = self._messages(_INPUT_MESSAGES, _NUMBERED_INPUT), self._answers()
+        inputs, answers = self._messages(_INPUT_MESSAGES, _NUMBERED_INPUT), self._answers()
         asked = self._first(_ARGUMENTS if kind == "tool" else _INPUTS)
         returned = self._first(_RESULTS if kind == "tool" else _OUTPUTS)
         if kind == "retriever" and returned is None:
             returned = _numbered(self._attributes, "retrieval.documents") or None
         if kind != "tool":
-            given = given or messages_in(asked)
+            inputs = inputs or messages_in(asked)
             answers = answers or [message for message in messages_in(returned) if message.role == "assistant"][-1:]
         return Span(
             id=self._id("spanId", "span_id"),
@@ -228,7 +228,7 @@ class _SpanReader:
             name=name or text_in(self._record, "name") or kind,
             start=_time(self._record, "startTimeUnixNano", "start_time_unix_nano", "start_time"),
             end=_time(self._record, "endTimeUnixNano", "end_time_unix_nano", "end_time"),
-            given=tuple(given),
+            inputs=tuple(inputs),
             answers=tuple(answers),
             question=_field_text(asked, () if kind == "tool" else _QUESTIONS),
             answer=_tool_text(returned) if kind == "tool" else _field_text(returned, _ANSWERS),
@@ -263,9 +263,9 @@ class _SpanReader:
     def _parsed(self, value: object) -> object:
         if not isinstance(value, str):
             return value
-        held, was_cut = completed_json(value)
+        document, was_cut = completed_json(value)
         self._cut += was_cut
-        return value if held is None else held
+        return value if document is None else document
 
     def _messages(self, names: Sequence[str], numbered: Sequence[str]) -> list[Message]:
         """Return the messages in the attributes, or else those in the events."""
@@ -287,29 +287,29 @@ class _SpanReader:
 
     def _event_messages(self, *, is_input: bool) -> Iterator[Message]:
         which = "prompt" if is_input else "completion"
-        for name, held in self._events:
+        for name, fields in self._events:
             value: object = None
             if name in _EVENT_ROLES and is_input:
-                value = {"role": _EVENT_ROLES[name], **held}
+                value = {"role": _EVENT_ROLES[name], **fields}
             elif name == "gen_ai.choice" and not is_input:
-                message = self._parsed(held.get("message"))
-                value = {"role": "assistant", **(message if isinstance(message, Mapping) else held)}
+                message = self._parsed(fields.get("message"))
+                value = {"role": "assistant", **(message if isinstance(message, Mapping) else fields)}
             elif name == f"gen_ai.content.{which}":
-                value = self._parsed(held.get(f"gen_ai.{which}"))
+                value = self._parsed(fields.get(f"gen_ai.{which}"))
             elif name == _DETAILS:
-                value = self._parsed(held.get("gen_ai.input.messages" if is_input else "gen_ai.output.messages"))
+                value = self._parsed(fields.get("gen_ai.input.messages" if is_input else "gen_ai.output.messages"))
             yield from messages_in(value, "user" if is_input else "assistant")
 
     def _error(self) -> str:
         status = mapping_in(self._record, "status")
         if status.get("code", status.get("status_code")) not in _FAILED:
             return ""
-        told = [text_in(status, "message", "description"), text_of(self._attributes.get("error.type"))]
-        for name, held in self._events:
+        texts = [text_in(status, "message", "description"), text_of(self._attributes.get("error.type"))]
+        for name, fields in self._events:
             if name == "exception":
-                kind = text_of(held.get("exception.type")).rpartition(".")[2]
-                told.insert(0, ": ".join(filter(None, (kind, text_of(held.get("exception.message"))))))
-        error = next(filter(None, told), "it failed")
+                kind = text_of(fields.get("exception.type")).rpartition(".")[2]
+                texts.insert(0, ": ".join(filter(None, (kind, text_of(fields.get("exception.message"))))))
+        error = next(filter(None, texts), "it failed")
         return error.partition("Traceback (most recent call last)")[0].strip() or error
 
     def _tokens(self) -> dict[str, int]:
@@ -317,11 +317,11 @@ class _SpanReader:
         return {name: int(count) for name, count in counts.items() if count is not None}
 
     def _evaluations(self) -> Iterator[str]:
-        for name, held in self._events:
+        for name, fields in self._events:
             if name in _EVALUATIONS:
-                score = held.get("gen_ai.evaluation.score.label", held.get("gen_ai.evaluation.score.value"))
-                said = text_of(held.get("gen_ai.evaluation.explanation"))
-                result = f"{text_of(held.get('gen_ai.evaluation.name'))}: {text_of(score)}"
+                score = fields.get("gen_ai.evaluation.score.label", fields.get("gen_ai.evaluation.score.value"))
+                said = text_of(fields.get("gen_ai.evaluation.explanation"))
+                result = f"{text_of(fields.get('gen_ai.evaluation.name'))}: {text_of(score)}"
                 yield f"{result} ({said})" if said else result
 
 
@@ -412,9 +412,9 @@ def _messages_of(fields: Record, speaker: str) -> Iterator[Message]:
 def _blocks(fields: Record) -> list[Record]:
     content = next((fields[name] for name in ("parts", "contents", "content", "text") if name in fields), None)
     if isinstance(content, str):
-        held = completed_json(content)[0]
-        has_blocks = isinstance(held, list) and all(isinstance(block, Mapping) and "type" in block for block in held)
-        content = held if held and has_blocks else content
+        items = completed_json(content)[0]
+        has_blocks = isinstance(items, list) and all(isinstance(item, Mapping) and "type" in item for item in items)
+        content = items if items and has_blocks else content
     blocks: list[Record] = []
     for block in _listed(content):
         if isinstance(block, Mapping):
@@ -429,9 +429,10 @@ def _call(fields: Record) -> Call:
     function = mapping_in(fields, "function")
     merged = {**fields, **function}
     arguments = next((merged[name] for name in ("arguments", "args", "input") if name in merged), None)
-    held = completed_json(arguments)[0] if isinstance(arguments, str) else arguments
+    document = completed_json(arguments)[0] if isinstance(arguments, str) else arguments
     # Formatted in one way, so that a call is recognised if another span repeats it.
-    return Call(text_in(merged, "id", "call_id"), text_in(merged, "name"), text_of(arguments if held is None else held))
+    text = text_of(arguments if document is None else document)
+    return Call(text_in(merged, "id", "call_id"), text_in(merged, "name"), text)
 
 
 def _tool_text(value: object) -> str:
@@ -470,7 +471,7 @@ def _numbered(attributes: Mapping[str, object], prefix: str) -> list[object]:
                 below = here[key] = {}
             here = below
         here[last] = value
-    return _listed(_with_lists({number: held for number, held in tree.items() if number.isdecimal()}))
+    return _listed(_with_lists({number: item for number, item in tree.items() if number.isdecimal()}))
 
 
 def _with_lists(tree: object) -> object:
@@ -479,7 +480,7 @@ def _with_lists(tree: object) -> object:
         return tree
     if tree and all(name.isdecimal() for name in tree):
         return [_with_lists(tree[name]) for name in sorted(tree, key=int)]
-    return {name: _with_lists(held) for name, held in tree.items()}
+    return {name: _with_lists(child) for name, child in tree.items()}
 
 
 def _event_name(event: Record, attributes: Mapping[str, object]) -> str:
@@ -493,15 +494,15 @@ def _with_body(log: Record, attributes: dict[str, object]) -> dict[str, object]:
 
 
 def _of_pairs(pairs: object) -> dict[str, object]:
-    held = pairs if isinstance(pairs, list) else []
-    return {text_of(pair.get("key")): _value(pair.get("value")) for pair in held if isinstance(pair, Mapping)}
+    listed = pairs if isinstance(pairs, list) else []
+    return {text_of(pair.get("key")): _value(pair.get("value")) for pair in listed if isinstance(pair, Mapping)}
 
 
 def _value(value: object) -> object:
     """Return the value that OTLP writes as an object with its type."""
     if not isinstance(value, Mapping):
         return value
-    names = {str(name).lower().replace("_", ""): held for name, held in value.items()}
+    names = {str(name).lower().replace("_", ""): content for name, content in value.items()}
     if "intvalue" in names:
         with suppress(ValueError):
             return int(str(names["intvalue"]))  # 64-bit numbers are texts in JSON

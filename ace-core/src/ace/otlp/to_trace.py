@@ -54,8 +54,8 @@ def spans_to_trace(trace: object) -> StandardTraceDict:
     """
     records = span_records(trace)
     tree = _Tree(_spans_of(records))
-    told = _Steps(tree)
-    if not any(step["content"] for step in told.steps) and not any(span.answer for span in tree.spans):
+    steps = _Steps(tree)
+    if not any(step["content"] for step in steps.steps) and not any(span.answer for span in tree.spans):
         raise TraceConversionError(
             "the spans of this trace have no texts of messages or tools; let your application record them, such as "
             "with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
@@ -63,21 +63,21 @@ def spans_to_trace(trace: object) -> StandardTraceDict:
     last = tree.top[-1]
     error = last.error
     failed_at = tree.path(tree.cause(last)) if error else ""
-    words = "\n".join(step["content"] for step in told.steps if step["name"] == "assistant" or step["kind"] == "call")
+    words = "\n".join(step["content"] for step in steps.steps if step["name"] == "assistant" or step["kind"] == "call")
     cut_values = sum(span.cut_values for span in tree.spans)
     return StandardTraceDict(
         schema=1,
-        question=_question(tree, told),
+        question=_question(tree, steps),
         context="",
-        reasoning=steps_as_text(told.steps),
-        answer="" if error else _answer(tree, told),
+        reasoning=steps_as_text(steps.steps),
+        answer="" if error else _answer(tree, steps),
         success=False if error else None,
         skill_ids=extract_cited_skill_ids(words),
-        feedback="\n".join(_feedback(tree, told.steps, error, failed_at, cut_values)),
+        feedback="\n".join(_feedback(tree, steps.steps, error, failed_at, cut_values)),
         ground_truth=None,
-        steps=told.steps,
-        corrections=corrections_in(told.steps),
-        metrics=_metrics(tree, told.steps, cut_values),
+        steps=steps.steps,
+        corrections=corrections_in(steps.steps),
+        metrics=_metrics(tree, steps.steps, cut_values),
         metadata={
             "integration": "otlp",
             "otlp_trace_id": text_in(records.spans[0], "traceId", "trace_id"),
@@ -152,12 +152,12 @@ class _Tree:
             if around.kind == span.kind and _may_be_same(around, span):
                 self._by_id[around.id] = replace(
                     around,
-                    given=around.given or span.given,
+                    inputs=around.inputs or span.inputs,
                     answers=around.answers or span.answers,
                     tokens=around.tokens or span.tokens,
                     call_id=around.call_id or span.call_id,
                 )
-                self._by_id[span.id] = replace(span, kind="other", answers=(), given=(), tokens={})
+                self._by_id[span.id] = replace(span, kind="other", answers=(), inputs=(), tokens={})
                 return
             if around.kind != "other":
                 return
@@ -179,7 +179,7 @@ class _Steps:
 
     def __init__(self, tree: _Tree) -> None:
         self._tree = tree
-        self._told: Counter[tuple[object, ...]] = Counter()
+        self._seen_answers: Counter[tuple[object, ...]] = Counter()
         self._open_calls: dict[str, str] = {}
         """The name of each call without a result, by its id."""
         self._calls: dict[str, str] = {}
@@ -203,8 +203,8 @@ class _Steps:
 
     def _start(self, span: Span) -> None:
         if span.kind == "model" or span.id in self._tree.top_ids:
-            self._add_new(span.given, span)
-            if not self.steps and span.question and not span.given and span.kind not in ("tool", "retriever"):
+            self._add_new(span.inputs, span)
+            if not self.steps and span.question and not span.inputs and span.kind not in ("tool", "retriever"):
                 self._add("message", "user", span.question, span)
         elif span.kind == "retriever":
             self._add("call", span.name, span.question, span)
@@ -218,7 +218,7 @@ class _Steps:
     def _end(self, span: Span) -> None:
         if span.kind == "model":
             for answer in span.answers:
-                self._told[_key(answer)] += 1
+                self._seen_answers[_key(answer)] += 1
                 self._add_message(answer, span)
             if not span.answers and not span.error and span.answer:
                 self._add("message", "assistant", span.answer, span)
@@ -241,8 +241,8 @@ class _Steps:
         for message in messages:
             key = _key(message)
             seen[key] += 1
-            if message.role != "system" and seen[key] > self._told[key]:
-                self._told[key] += 1
+            if message.role != "system" and seen[key] > self._seen_answers[key]:
+                self._seen_answers[key] += 1
                 self._add_message(message, span)
 
     def _add_message(self, message: Message, span: Span) -> None:
@@ -284,20 +284,20 @@ def _key(message: Message) -> tuple[object, ...]:
     return message.role, message.text, tuple((call.name, call.arguments) for call in message.calls)
 
 
-def _question(tree: _Tree, told: _Steps) -> str:
+def _question(tree: _Tree, steps: _Steps) -> str:
     first = tree.top[0]
-    said = next((message.text for message in first.given if message.role == "user" and message.text), "")
-    asked = (step["content"] for step in told.steps if step["kind"] == "message" and step["name"] == "user")
+    said = next((message.text for message in first.inputs if message.role == "user" and message.text), "")
+    asked = (step["content"] for step in steps.steps if step["kind"] == "message" and step["name"] == "user")
     whole = first.question if first.kind not in ("tool", "retriever") else ""
     return said or whole or next(asked, "")
 
 
-def _answer(tree: _Tree, told: _Steps) -> str:
+def _answer(tree: _Tree, steps: _Steps) -> str:
     last = tree.top[-1]
     said = [message.text for message in last.answers if message.text]
     if said:
         return said[-1]
-    spoken = [step for step in told.steps if step["kind"] == "message" and step["name"] == "assistant"]
+    spoken = [step for step in steps.steps if step["kind"] == "message" and step["name"] == "assistant"]
     return (last.answer if last.kind != "tool" else "") or (spoken[-1]["content"] if spoken else "")
 
 

@@ -243,7 +243,7 @@ class Background(Generic[C]):
         self._changes = Changes(self._lock)
         self._inside = 0
         self.active: set[Job[C]] = set()  # jobs in a step; adding and discarding are atomic
-        self.untold: set[CallerLoop] = set()  # loops that have yet to make calls of on_sample_end
+        self.loops_with_calls: set[CallerLoop] = set()  # loops that have yet to make calls of on_sample_end
 
     def enter(self, job: Job[C]) -> None:
         """Let a sample in; wait until there is room for it."""
@@ -317,7 +317,7 @@ class Background(Generic[C]):
         self._make_late_calls()
 
     def _make_late_calls(self) -> None:
-        for loop in list(self.untold):
+        for loop in list(self.loops_with_calls):
             loop.make_late_calls()
 
     @property

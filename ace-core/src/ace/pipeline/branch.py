@@ -361,10 +361,10 @@ class Branch(Generic[C]):
 def _merge_function(merge: MergeStrategy | Callable[[list[C]], C]) -> Callable[[list[C]], C]:
     if isinstance(merge, MergeStrategy):
         return merge_function(merge)
-    given: object = merge
-    if not callable(given):
+    argument: object = merge
+    if not callable(argument):
         names = ", ".join(f"MergeStrategy.{strategy.name}" for strategy in MergeStrategy)
-        raise PipelineConfigError(f"merge is {given!r}; it must be one of {names}, or a function")
+        raise PipelineConfigError(f"merge is {argument!r}; it must be one of {names}, or a function")
     return merge
 
 

@@ -140,16 +140,16 @@ class CallerLoop:
     """The event loop that runs in the current thread.
 
     Args:
-        untold: Contains this object while the loop has calls to make. The code that waits for the background makes
-            them if the loop no longer can.
+        loops_with_calls: Contains this object while the loop has calls to make. The code that waits for the background
+            makes them if the loop no longer can.
     """
 
-    def __init__(self, untold: set[CallerLoop]) -> None:
+    def __init__(self, loops_with_calls: set[CallerLoop]) -> None:
         import asyncio
 
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._untold = untold
+        self._loops_with_calls = loops_with_calls
         self._calls: deque[Call] = deque()
 
     @property
@@ -177,7 +177,7 @@ class CallerLoop:
     def tell(self, call: Call) -> None:
         """Make a call on the loop or, if it no longer runs, on this thread."""
         self._calls.append(call)
-        self._untold.add(self)
+        self._loops_with_calls.add(self)
         if self._loop.is_running():
             try:
                 self._loop.call_soon_threadsafe(self._make_calls)
@@ -198,9 +198,9 @@ class CallerLoop:
             except IndexError:  # another thread has made it
                 return
             call()
-        self._untold.discard(self)
-        if self._calls:  # added just now, by a thread that had put this loop into `untold` before it was discarded
-            self._untold.add(self)
+        self._loops_with_calls.discard(self)
+        if self._calls:  # a thread added it just now, and had put this loop into the set before it was discarded
+            self._loops_with_calls.add(self)
 
 
 caller_var: ContextVar[Caller | None] = ContextVar("ace_pipeline_caller", default=None)

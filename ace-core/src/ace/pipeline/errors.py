@@ -80,7 +80,6 @@ def log_problem(
     """Log a message; errors of handlers are ignored.
 
     Args:
-        logger: The logger.
         level: The level of the message.
         message: The message, with `%` placeholders.
         *args: The values for the placeholders.

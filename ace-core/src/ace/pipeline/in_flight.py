@@ -201,7 +201,6 @@ def announce(
 
     Args:
         name: The name of the callback, for the log.
-        callback: The callback.
         result: Its argument.
         calling: Acquired where the call is made and held during it, so that calls do not overlap.
         caller: Where it is called; None calls it here.

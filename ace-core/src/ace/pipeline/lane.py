@@ -147,6 +147,7 @@ class Turns:
         """
         self.offered[index] = ctx, variables
         with self._lock:
+            # Submitted under the lock: the limiter keeps the order of `submit`, so no other thread may come in between.
             if index > self._next:
                 self._arrived[index] = work
             else:
@@ -155,6 +156,7 @@ class Turns:
                 self._lane.submit(work)
                 if self._arrived:
                     self._advance()
+        # Outside of the lock, because a watcher may take a lock of its own and call `waiting`.
         for arrived in self._watchers:
             arrived()
 
@@ -180,6 +182,7 @@ class Turns:
 
     def skip(self, index: int) -> None:
         """Let the samples behind `index` pass. It has no effect if `index` has already arrived."""
+        # Withdrawn first, so that no step prepares anything for a sample that will never enter.
         self.offered.pop(index, None)
         with self._lock:
             if index >= self._next:
@@ -250,6 +253,7 @@ _lanes_lock = threading.Lock()
 def lane_for(name: str, key: object | None) -> Lane:
     """Return the lane with this name and this key object; all pipelines that ask for it share it."""
     with _lanes_lock:
+        # The id is not reused while the lane exists, because the lane keeps the key alive.
         lane = _lanes.get((name, id(key)))
         if lane is None:
             lane = _lanes[name, id(key)] = Lane(name, key)
@@ -369,7 +373,6 @@ class LaneSegment(Generic[C]):
             future: Receives what the section returns. It can be cancelled until the section begins.
             ctx: The sample's context.
             position: Where the sample is.
-            run: The run.
             index: The sample's number in the run's order.
             hooks: The observers of the steps.
 
@@ -402,6 +405,7 @@ class LaneSegment(Generic[C]):
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
+        # Ctrl-C inside of `arrive` would leave a number that never arrives, and all samples behind it waiting.
         with uninterrupted:
             entering = LoopWork(work_async, context, refuse) if self._steps.is_async else work
             turns.arrive(index, entering, ctx, context)
@@ -427,6 +431,7 @@ class LaneSegment(Generic[C]):
             context = self.start(future, ctx, position, run, index, hooks)
             here.wait()
         except BaseException:
+            # Has no effect on a section that has begun: it may be writing to the book, so its end is awaited.
             with uninterrupted:
                 future.cancel()
             here.wait()

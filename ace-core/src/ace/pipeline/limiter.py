@@ -103,7 +103,6 @@ class Limiter:
         """Do `work` as soon as it gets a slot.
 
         Args:
-            work: The work.
             run: Identifies the run that `index` counts in.
             index: The number of the sample in the order of the run.
         """

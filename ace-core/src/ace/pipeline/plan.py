@@ -139,7 +139,6 @@ class Plan(Generic[C]):
         """Return the plan with one more step at the end.
 
         Args:
-            step: The step.
             stacklevel: How many calls above this one the user's code is; warnings point at it.
 
         Warns:

@@ -407,7 +407,6 @@ def start_workers(
     only their own worker.
 
     Args:
-        run: The run.
         contexts: Its input.
         workers: How many samples to have in the foreground at once.
         deliver: Called with each result and its place in the input, if the workers are threads.

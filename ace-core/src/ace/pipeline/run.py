@@ -270,7 +270,7 @@ class Runs(Generic[C]):
         from .event_loop import call_in_thread
 
         is_observed = bool(self._hooks) or self._plan.has_inner_hooks or options.has_callbacks
-        run = self._begin(options, CallerLoop(self.background.untold) if is_observed else None)
+        run = self._begin(options, CallerLoop(self.background.loops_with_calls) if is_observed else None)
         try:
             yield run
         except (KeyboardInterrupt, SystemExit):

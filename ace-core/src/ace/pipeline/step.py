@@ -268,10 +268,10 @@ def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[
             f"step {name} declares `{attribute}` as {declared!r}; it must be a set, list or tuple of field names"
         ) from None
     for entry in names:
-        given: object = entry
-        if not isinstance(given, str):
+        field_name: object = entry
+        if not isinstance(field_name, str):
             raise PipelineConfigError(
-                f"step {name} declares `{attribute}` with {given!r} in it; it must be a set, list or tuple of "
+                f"step {name} declares `{attribute}` with {field_name!r} in it; it must be a set, list or tuple of "
                 f"field names"
             )
     return names

@@ -99,7 +99,6 @@ class TaskDriver(Generic[C]):
     """Runs the foreground in `workers` tasks of the current loop, which pull from one input.
 
     Args:
-        run: The run.
         contexts: The input.
         workers: How many samples to have in the foreground at once; a task is added when the last one has a sample.
         deliver: Called with each result and its position in the input; what it returns is awaited.

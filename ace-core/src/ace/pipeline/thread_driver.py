@@ -37,7 +37,6 @@ class ThreadDriver(Generic[C]):
     """Runs the foreground on up to `workers` threads, which pull from one iterator.
 
     Args:
-        run: The run.
         source: The contexts. Only one thread at a time advances it, and each context is processed at once.
         workers: The maximum number of threads; one is added when the last one has a sample.
         deliver: Called on a worker's thread with each result and its position in the input; may block.

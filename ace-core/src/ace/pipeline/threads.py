@@ -77,7 +77,6 @@ class ThreadCache:
         """Run `work`, then `report`, on another thread, now. Neither must raise.
 
         Args:
-            work: The work.
             report: Reports that it is done, and does nothing else. The thread already counts as idle when it is called,
                 so that work started in response gets the same thread.
 
@@ -212,9 +211,6 @@ class Changes:
     """Wakes threads that wait for a change of what a lock protects, like `threading.Condition`.
 
     A change wakes only the threads whose predicate has become true; waking others would cost working threads the GIL.
-
-    Args:
-        lock: The lock.
 
     Example:
         >>> items: list[int] = []

@@ -30,9 +30,6 @@ def suggesting_keywords(method: Callable[P, R]) -> Callable[P, R]:
 
     The arguments are inspected only after a call has failed.
 
-    Args:
-        method: The method.
-
     Example:
         >>> class Greeter:
         ...     @suggesting_keywords
@@ -165,11 +162,11 @@ def listed_hooks(hooks: Iterable[PipelineHook] | None) -> tuple[PipelineHook, ..
     Raises:
         PipelineConfigError: If they are something else.
     """
-    given: object = hooks
-    if isinstance(given, PipelineHook):
-        raise PipelineTypeError(f"hooks is a single {type(given).__name__}; pass a list of hooks: hooks=[hook]")
-    if given is not None and not isinstance(given, Iterable):
-        raise PipelineTypeError(f"hooks is {given!r}; it must be a list of hooks: Pipeline(steps, hooks=[hook])")
+    argument: object = hooks
+    if isinstance(argument, PipelineHook):
+        raise PipelineTypeError(f"hooks is a single {type(argument).__name__}; pass a list of hooks: hooks=[hook]")
+    if argument is not None and not isinstance(argument, Iterable):
+        raise PipelineTypeError(f"hooks is {argument!r}; it must be a list of hooks: Pipeline(steps, hooks=[hook])")
     all_hooks = tuple(hooks or ())
     for hook in all_hooks:
         if not isinstance(hook, PipelineHook):

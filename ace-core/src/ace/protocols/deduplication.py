@@ -141,7 +141,6 @@ class CaseProverLike(Protocol):
         """Ask the question of a case with these skills, and check the answer.
 
         Args:
-            case: The case.
             skills: The skills that the agent may see.
 
         Raises:

@@ -127,7 +127,7 @@ class UnusableAnswerError(LLMError):
 
 
 class EmptyAnswerError(UnusableAnswerError):
-    """The agent's answer is empty, even after all retries. A caller may accept it nevertheless.
+    """The agent's answer is empty, even after all retries. The caller may still accept it.
 
     Attributes:
         output: The last answer, with its reasoning.

@@ -116,11 +116,7 @@ class LayeredPrompt(str):
         return self.rules, self.skills, self.changes, self.task
 
     def followed_by(self, text: str) -> Self:
-        """Return the prompt with a text after the task.
-
-        Args:
-            text: The text.
-        """
+        """Return the prompt with a text after the task."""
         return type(self)(self.rules, self.skills, self.changes, f"{self.task}\n\n{text}")
 
 
@@ -237,11 +233,7 @@ def register_model_prefix(prefix: str, factory: ModelClientFactory) -> None:
 
 
 def unregister_model_prefix(prefix: str) -> None:
-    """Unregister a prefix; an unknown one is ignored.
-
-    Args:
-        prefix: The prefix.
-    """
+    """Unregister a prefix; an unknown one is ignored."""
     _prefixes.unregister(prefix)
 
 

@@ -394,9 +394,6 @@ def emit(event: Event) -> None:
     An observer that raises is logged with its name and the exception, the first time in a run; how often it failed
     is logged when the run ends. The other observers and the run continue, even if a log handler raises as well: the
     code that emits events must still count the sample as done.
-
-    Args:
-        event: The event.
     """
     for name, observer in _observers.all().items():
         try:

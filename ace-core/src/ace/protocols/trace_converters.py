@@ -58,9 +58,6 @@ _converters = Registry[TraceConverter]("trace_converters", "a trace converter")
 def register_trace_converter(converter: TraceConverter) -> None:
     """Register a converter.
 
-    Args:
-        converter: The converter.
-
     Raises:
         ValueError: Another converter has the same name.
     """
@@ -109,7 +106,6 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
 
     Args:
         converter: One that claims the trace.
-        trace: The trace.
 
     Raises:
         TraceConversionError: It raises, or returns something other than a dict.

@@ -341,10 +341,10 @@ def direct_request(request: Mapping[str, Any]) -> DirectRequest | Failed | None:
         return None
     own = {"Authorization": f"Bearer {key}"} if protocol == "openai" else _anthropic_headers(key)
     headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "ace-core", **own}
-    given = request.get("extra_headers") or {}
-    replaced = {name.lower() for name in given}
+    extra_headers = request.get("extra_headers") or {}
+    replaced = {name.lower() for name in extra_headers}
     kept = {name: value for name, value in headers.items() if name.lower() not in replaced}
-    return DirectRequest(protocol, address, {**kept, **given}, content, float(request["timeout"]))
+    return DirectRequest(protocol, address, {**kept, **extra_headers}, content, float(request["timeout"]))
 
 
 def _anthropic_headers(key: str) -> Mapping[str, str]:
@@ -435,9 +435,9 @@ def _is_text_part(part: object) -> bool:
 
 def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
     """Return the URL of a request; None if only LiteLLM can determine it."""
-    given = request.get("api_base")
+    api_base = request.get("api_base")
     variables = (os.environ.get(name) for name in _ADDRESSES[protocol])
-    address = given or next(filter(None, variables), None) or _PROVIDERS[protocol]
+    address = api_base or next(filter(None, variables), None) or _PROVIDERS[protocol]
     if not isinstance(address, str) or address != address.strip():
         return None
     try:
@@ -449,7 +449,7 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
         return None
     if not address.isascii():
         return None
-    if given and "/" not in request["model"] and not _is_loopback(parts.hostname):
+    if api_base and "/" not in request["model"] and not _is_loopback(parts.hostname):
         return None  # LiteLLM looks up whose address it is
     if protocol == "anthropic":
         return address if address.endswith("/v1/messages") else f"{address}/v1/messages"

@@ -49,8 +49,8 @@ class LiteLLMEmbedder:
         timeout: float = 60.0,
         retries: RetryPolicy | None = None,
     ) -> None:
-        given: object = model
-        if not isinstance(given, str) or not given:
+        argument: object = model
+        if not isinstance(argument, str) or not argument:
             raise ValueError("model must be a LiteLLM model string, such as 'text-embedding-3-small'")
         if api_base:
             http_address("api_base", api_base)
@@ -155,9 +155,6 @@ class WordLlamaEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order.
-
-        Args:
-            texts: The texts.
 
         Raises:
             LLMError: The package is not installed.

@@ -454,8 +454,10 @@ class ModelChain:
             or not is_on_own_server(request["model"], request.get("api_base"))
         ):
             return await self._ask_until_answered(calling, place, request)
-        held = {**request, "response_format": accepted_schema(response_model)}
-        outcome, made = await self._ask_until_answered(calling, place, held, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED))
+        with_schema = {**request, "response_format": accepted_schema(response_model)}
+        outcome, made = await self._ask_until_answered(
+            calling, place, with_schema, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED)
+        )
         is_refusal = isinstance(outcome, Failed) and _is_refusal_of_schema(outcome)
         if isinstance(outcome, Answered) or not (is_refusal or outcome.status_code == _SCHEMA_NOT_KEPT):
             return outcome, made

@@ -244,13 +244,13 @@ def _correction(rejected: RejectedAnswer) -> list[dict[str, Any]]:
     shown = answer
     if len(shown) > _LONGEST_SHOWN_ANSWER:
         half = _LONGEST_SHOWN_ANSWER // 2
-        shown = f"{shown[:half]}\n[... {len(answer) - 2 * half} characters left out ...]\n{shown[-half:]}"
+        shown = f"{shown[:half]}\n[... {len(answer) - 2 * half} characters omitted ...]\n{shown[-half:]}"
     return [
         # Some servers reject an empty message.
         {"role": "assistant", "content": shown or "(empty)"},
         {
             "role": "user",
-            "content": f"This answer cannot be used: {problem}\nAnswer again with corrected JSON.",
+            "content": f"This answer cannot be used: {problem}\nAnswer again with the corrected JSON.",
         },
     ]
 

@@ -74,7 +74,6 @@ def proven_relevance(relevance: float, skill: Skill) -> float:
 
     Args:
         relevance: The score of a ranker, at least 0.
-        skill: The skill.
 
     Example:
         >>> proven_relevance(2.0, Skill("a-00001", "a", "Sort first.", helpful=6))
@@ -133,7 +132,6 @@ class LexicalIndex:
         """Add a skill, or replace the one with its id.
 
         Args:
-            skill: The skill.
             place: Its place in the order of the skills; of two that are equally relevant and helpful, the one with the
                 lower place comes first. No other skill has it.
         """
@@ -154,11 +152,7 @@ class LexicalIndex:
             self._learn(skill)
 
     def replace(self, skill: Skill) -> None:
-        """Replace the skill with the same id, which is in the index, in its place.
-
-        Args:
-            skill: The skill.
-        """
+        """Replace the skill with the same id, which is in the index, in its place."""
         self.put(skill, self._places[skill.id])
 
     def hold(self, skills: Sequence[Skill], places: Sequence[int]) -> None:

@@ -259,10 +259,10 @@ class Fence:
     """
 
     def __init__(self, texts: Iterable[str], *, shortest: int = 8) -> None:
-        held = list(texts)
-        digest = hashlib.sha256("\0".join(held).encode("utf-8", "backslashreplace")).hexdigest()
+        listed = list(texts)
+        digest = hashlib.sha256("\0".join(listed).encode("utf-8", "backslashreplace")).hexdigest()
         length = shortest
-        while any(digest[:length] in text for text in held) and length < len(digest):
+        while any(digest[:length] in text for text in listed) and length < len(digest):
             length += 1
         self.tag = f"data-{digest[:length]}"
 

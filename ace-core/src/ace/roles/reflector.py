@@ -134,7 +134,7 @@ class Reflector:
             LLMCallError: The model could not be reached.
         """
         trace = kwargs.get("trace")
-        told = Execution(
+        execution = Execution(
             question,
             agent_output,
             ground_truth or "",
@@ -144,7 +144,7 @@ class Reflector:
             recent_reflections,
             standard_trace,
         )
-        return finished(self._reflected(BLOCKING, told, skillbook))
+        return finished(self._reflected(BLOCKING, execution, skillbook))
 
     async def areflect(
         self,
@@ -180,7 +180,7 @@ class Reflector:
             LLMCallError: The model could not be reached.
         """
         trace = kwargs.get("trace")
-        told = Execution(
+        execution = Execution(
             question,
             agent_output,
             ground_truth or "",
@@ -190,21 +190,23 @@ class Reflector:
             recent_reflections,
             standard_trace,
         )
-        return await self._reflected(ON_LOOP, told, skillbook)
+        return await self._reflected(ON_LOOP, execution, skillbook)
 
-    async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
-        output = told.agent_output
+    async def _reflected(self, calling: Calling, execution: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
+        output = execution.agent_output
         fields = {
-            "question": told.question,
+            "question": execution.question,
             "reasoning": output.reasoning,
             "answer": output.final_answer,
-            "ground_truth": told.ground_truth,
-            "feedback": told.feedback,
+            "ground_truth": execution.ground_truth,
+            "feedback": execution.feedback,
         }
         # Reading a large trace would block an event loop for too long.
-        recent = recent_reflections_section(told.recent, int(self._most_bytes() * _SHARE_FOR_RECENT))
+        recent = recent_reflections_section(execution.recent, int(self._most_bytes() * _SHARE_FOR_RECENT))
         most_bytes = self._most_bytes() - len(recent.encode("utf-8", "backslashreplace"))
-        record = await calling.function(lambda: self._record(fields, told.read or read_trace(told.trace), most_bytes))
+        record = await calling.function(
+            lambda: self._record(fields, execution.read or read_trace(execution.trace), most_bytes)
+        )
         excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
         prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)

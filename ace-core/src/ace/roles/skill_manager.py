@@ -247,8 +247,8 @@ class SkillManager:
         fence = Fence([text for pair in texts for text in pair])
         parts = [_TOGETHER.format(count=len(reflections))]
         for number, (found, about) in enumerate(texts, start=1):
-            told = f"What its execution was about:\n\n{fence.around(about)}\n\n" if about else ""
-            parts.append(f"## Reflection {number}\n\n{told}{fence.around(found)}")
+            context = f"What its execution was about:\n\n{fence.around(about)}\n\n" if about else ""
+            parts.append(f"## Reflection {number}\n\n{context}{fence.around(found)}")
         values = {
             "reflection": "\n\n".join(parts),
             "stats": json.dumps(skillbook.stats()),
@@ -372,14 +372,14 @@ def _about_skills(skillbook: SkillbookReader, reflections: Sequence[ReflectorOut
     for reflection in reflections:
         named += [tag.id for tag in reflection.skill_tags]
         named += extract_cited_skill_ids(reflection.model_dump_json(exclude={"raw"}))
-    told = [skill for id in dict.fromkeys(named) if (skill := skillbook.get_skill(id)) is not None][:_MOST_TOLD_OF]
+    skills = [skill for id in dict.fromkeys(named) if (skill := skillbook.get_skill(id)) is not None][:_MOST_TOLD_OF]
     parts = []
     if sections:
         more = f", and {len(sections) - _MOST_SECTIONS} more" if len(sections) > _MOST_SECTIONS else ""
         parts.append(f"Sections: {', '.join(sections[:_MOST_SECTIONS])}{more}")
-    if told:
+    if skills:
         title = "Skills that the reflection is about:" if len(reflections) == 1 else "Skills that they are about:"
-        parts.append("\n".join([title, *map(_record_of, told)]))
+        parts.append("\n".join([title, *map(_record_of, skills)]))
     return "\n\n".join(parts)
 
 

@@ -398,11 +398,11 @@ class SmallModelReflector(Reflector):
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries, max_trace_tokens=max_trace_tokens)
 
-    async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
+    async def _reflected(self, calling: Calling, execution: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
         # Reading a large trace would block an event loop for too long.
-        found = await calling.function(lambda: _corrected_cases(_trace_of(told), told.cases))
-        excerpt = make_skillbook_excerpt(skillbook, told.agent_output.skill_ids)
-        lessons = [await self._lesson(calling, case, told.agent_output.reasoning, excerpt) for case in found]
+        found = await calling.function(lambda: _corrected_cases(_trace_of(execution), execution.cases))
+        excerpt = make_skillbook_excerpt(skillbook, execution.agent_output.skill_ids)
+        lessons = [await self._lesson(calling, case, execution.agent_output.reasoning, excerpt) for case in found]
         return _reflection(lessons)
 
     async def _lesson(self, calling: Calling, case: SkillCase, reasoning: str, excerpt: str) -> _Lesson:
@@ -426,7 +426,7 @@ class SmallModelReflector(Reflector):
 
     def _record_of(self, case: SkillCase) -> _Record:
         redactor = redactor_for(self.llm)
-        given = {
+        fields = {
             "Context": case.context,
             "Task": case.question,
             "Wrong answer": case.wrong,
@@ -434,7 +434,7 @@ class SmallModelReflector(Reflector):
             "Right answer": case.expected,
         }
         # With each text on one line, no part of a text can look like a line of the record or a heading.
-        lines = {title: " ".join(redactor.redact(text).split()) for title, text in given.items()}
+        lines = {title: " ".join(redactor.redact(text).split()) for title, text in fields.items()}
         cuts = {title: cut_middle(text, _LONGEST_FIELD) for title, text in lines.items()}
         fitted = fit([text for text, _ in cuts.values()], self._most_bytes())
         texts = (" ".join(text.split()) for text in fitted.texts)
@@ -475,14 +475,14 @@ class _Lesson(NamedTuple):
         return f"The answer {fields['Wrong answer']!r} was corrected: {said}{doubts}"
 
 
-def _trace_of(told: Execution) -> StandardTrace:
-    if told.trace is not None:
-        return told.read or read_trace(told.trace)
-    given = {"question": told.question, "answer": told.agent_output.final_answer}
-    return read_trace({**given, "ground_truth": told.ground_truth, "feedback": told.feedback})
+def _trace_of(execution: Execution) -> StandardTrace:
+    if execution.trace is not None:
+        return execution.read or read_trace(execution.trace)
+    fields = {"question": execution.question, "answer": execution.agent_output.final_answer}
+    return read_trace({**fields, "ground_truth": execution.ground_truth, "feedback": execution.feedback})
 
 
-def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) -> Sequence[SkillCase]:
+def _corrected_cases(trace: StandardTrace, known: Sequence[SkillCase] | None) -> Sequence[SkillCase]:
     """Return the cases with an incorrect answer, and cases without an id for everything else that can be learned from.
 
     These are the corrections that do not yield a case, and the feedback on an answer that cannot be requested again.
@@ -491,7 +491,7 @@ def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) ->
     with_case = {case.question for case in of_trace}
     judged = [
         replace(case, id="")
-        for case in (() if of_trace or given else cases_of(trace, can_be_asked_again=True))
+        for case in (() if of_trace or known else cases_of(trace, can_be_asked_again=True))
         if not trace["corrections"]
     ]
     without = [
@@ -506,7 +506,7 @@ def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) ->
         for correction in trace["corrections"]
         if correction["question"] not in with_case
     ]
-    cases = [*(of_trace if given is None else given), *judged, *without]
+    cases = [*(of_trace if known is None else known), *judged, *without]
     return [case for case in cases if case.wrong.strip()]
 
 

@@ -171,7 +171,6 @@ def cut_middle(text: str, limit: int) -> str:
     """Return a text, truncated in the middle with a mark if it exceeds the limit.
 
     Args:
-        text: The text.
         limit: The maximum number of characters.
 
     Example:

@@ -92,7 +92,6 @@ def first_prompt(
     """Return the system message, which may be empty, and the first message of the user.
 
     Args:
-        template: The template.
         trace: The record, as it is in the session.
         batch: The records by their ids, in a reflection on several traces.
         config: The configuration.

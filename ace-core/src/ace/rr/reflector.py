@@ -147,14 +147,14 @@ class RRStep(SubRunner[RRIterationContext]):
             batch = traces_in_batch(kwargs.get("trace"))
             if batch is not None:
                 return self._explored_together(batch, skills)
-            told = {
+            texts = {
                 "question": question,
                 "answer": agent_output.final_answer,
                 "ground_truth": ground_truth or "",
                 "feedback": feedback or "",
             }
             read = read_trace(kwargs.get("trace"))
-            trace = redactor.redact_value(_session_trace(told, agent_output.reasoning, read))
+            trace = redactor.redact_value(_session_trace(texts, agent_output.reasoning, read))
             excerpt = redactor.redact(make_skillbook_excerpt(skillbook, agent_output.skill_ids))
             recent = recent_reflections_section(kwargs.get("recent_reflections") or ())
             return self._explored(trace, None, skills, excerpt, recent)
@@ -321,10 +321,10 @@ class RRStep(SubRunner[RRIterationContext]):
         problem = ctx.problem or "no result was submitted"
         if self.config.enable_fallback_synthesis and ctx.budget.consume():
             last = _turn_of(ctx, self.config)
-            told = "".join(message["content"].partition("\n")[2] + "\n\n" for message in last.messages[1:])
+            record = "".join(message["content"].partition("\n")[2] + "\n\n" for message in last.messages[1:])
             request = {
                 "role": "user",
-                "content": f"[Iteration {ctx.iteration}/{self.max_iterations}]\n{told}{_SYNTHESIS}",
+                "content": f"[Iteration {ctx.iteration}/{self.max_iterations}]\n{record}{_SYNTHESIS}",
             }
             turns = [*ctx.turns, replace(last, messages=(last.messages[0], request))]
             messages = fitted_messages(ctx.head, turns, self.config.max_context_chars)
@@ -357,14 +357,14 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _session_trace(told: Mapping[str, str], reasoning: str, read: StandardTrace) -> dict[str, Any]:
+def _session_trace(texts: Mapping[str, str], reasoning: str, read: StandardTrace) -> dict[str, Any]:
     """Return the record for the session. The arguments take precedence over the fields of the trace."""
     steps: Sequence[Mapping[str, Any]] = read["steps"]
     if not steps and (reasoning or read["reasoning"]):
         content = reasoning or read["reasoning"]
         steps = [{"kind": "thought", "name": "", "content": content, "is_error": False, "place": "reasoning"}]
     names = ("question", "answer", "ground_truth", "feedback")
-    known = {name: told.get(name) or read.get(name) or "" for name in names}
+    known = {name: texts.get(name) or read.get(name) or "" for name in names}
     more = {"context": read["context"], "rest": read["rest"]}
     return {**known, "steps": list(steps), **{name: value for name, value in more.items() if value}}
 

@@ -312,7 +312,7 @@ _data_text = None
 traces, skillbook, batch_items = _data["traces"], _data["skillbook"], _data["batch_items"]
 item_ids = list(batch_items)
 trace = TraceContext(traces)
-_given.update(eval("locals()"))
+_predefined.update(eval("locals()"))
 """
 
 
@@ -379,9 +379,9 @@ class _Execution:
             answer = snapshot.resume_auto()
         return answer
 
-    def _call(self, *given: object) -> str:
+    def _call(self, *call: object) -> str:
         """Call a function for the session, and return the result as JSON."""
-        name, text = given if len(given) == 2 else (None, None)
+        name, text = call if len(call) == 2 else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError("values leave the session as JSON text only")
         longest = session.LONGEST_EXCHANGE

@@ -80,7 +80,7 @@ def SHOW_VARS(variables: Mapping[str, Any]) -> None:  # noqa: N802
     """
     lines = []
     for name, value in variables.items():
-        if name.startswith("_") or (name in _given and _given[name] is value):
+        if name.startswith("_") or (name in _predefined and _predefined[name] is value):
             continue
         size = f", length {len(value)}" if isinstance(value, (str, list, tuple, dict, set)) else ""
         lines.append(f"{name}: {type(value).__name__}{size}")
@@ -92,7 +92,7 @@ def len(value: Any) -> int:  # noqa: A001  # the interpreter does not call `__le
     return value.__len__() if isinstance(value, (TraceContext, TraceSteps)) else _builtin_len(value)
 
 
-_given: dict[str, Any] = {}
+_predefined: dict[str, Any] = {}
 
 
 class _ModuleFunction:

@@ -113,7 +113,6 @@ def get_close_matches(word: str, possibilities: Iterable[str], n: int = 3, cutof
     """Return the texts that are most similar to a word, the best first.
 
     Args:
-        word: The word.
         possibilities: The texts.
         n: At most this many.
         cutoff: How similar they must be, from 0 to 1.

@@ -201,7 +201,6 @@ class SubAgentLLM:
         """Ask a question about some material.
 
         Args:
-            question: The question.
             context: The material.
             mode: `analysis` for a survey, `deep_dive` for evidence and the root cause.
 
@@ -238,9 +237,6 @@ class SubAgentLLM:
 
     def query(self, prompt: str) -> str:
         """Send a prompt as it is, without a system message.
-
-        Args:
-            prompt: The prompt.
 
         Returns:
             The answer; if the budget is used up, a sentence that says so.
@@ -324,7 +320,7 @@ def _parts(question: object) -> tuple[object, object, object]:
 def create_ask_llm_function(
     llm: Any, config: SubAgentConfig | None = None, *, budget: CallBudget | None = None
 ) -> Callable[..., str]:
-    """Return the function `ask_llm(question, context="", mode="analysis")`, as sessions have it.
+    """Return the function `ask_llm(question, context="", mode="analysis")`, the function that sessions call.
 
     Args:
         llm: A client with `complete_messages`.

@@ -173,11 +173,7 @@ class TraceContext:
         return step
 
     def find_steps(self, text: str) -> list[ContextStep]:
-        """Return the steps whose name or content contains a text, in any case.
-
-        Args:
-            text: The text.
-        """
+        """Return the steps whose name or content contains a text, in any case."""
         wanted = text.lower()
         return [step for step in self.steps if wanted in step.content.lower() or wanted in step.name.lower()]
 

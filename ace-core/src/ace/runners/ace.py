@@ -47,9 +47,6 @@ class ACE(ACERunner):
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
-            agent: The agent.
-            reflector: The reflector.
-            skill_manager: The skill manager.
             skillbook: The book that the steps change; create the runner with the same one.
             environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.

@@ -36,7 +36,7 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
 
 
 def client_and_options(
-    owner: type, model: object, own: Collection[str], **given: Any
+    owner: type, model: object, own: Collection[str], **options: Any
 ) -> tuple[LLMClientLike, dict[str, Any]]:
     """Return a client for the `from_model` of a class, and the arguments that are not for the client.
 
@@ -44,7 +44,7 @@ def client_and_options(
         owner: The class, for errors.
         model: A model string, as `client_from_model` takes it.
         own: The names of the arguments that the class takes itself.
-        **given: All arguments.
+        **options: All arguments.
 
     Raises:
         TypeError: The model is not a string, or neither the class nor the client takes one of the arguments.
@@ -52,11 +52,11 @@ def client_and_options(
     if not isinstance(model, str):
         advice = f"give a client to {owner.__name__}{'.from_client' if hasattr(owner, 'from_client') else ''}(client)"
         raise TypeError(f"{owner.__name__}.from_model() takes a model string, got {shown(model)}; {advice}")
-    settings = {name: value for name, value in given.items() if name not in own}
+    settings = {name: value for name, value in options.items() if name not in own}
     taken = client_settings(model)
     if taken is not None:
         check_keywords(f"{owner.__name__}.from_model", settings, {*taken, *own})
-    return client_from_model(model, **settings), {name: given[name] for name in given if name in own}
+    return client_from_model(model, **settings), {name: options[name] for name in options if name in own}
 
 
 def client_settings(model: object) -> frozenset[str] | None:

@@ -86,27 +86,27 @@ def extra_step_arguments(called: str, unknown: Collection[str]) -> frozenset[str
     return frozenset(argument for name, steps in found.items() for argument in (name, *_arguments(name, steps)))
 
 
-def enabled_extra_steps(called: str, given: Mapping[str, Any]) -> list[StepProtocol[ACEStepContext]]:
+def enabled_extra_steps(called: str, arguments: Mapping[str, Any]) -> list[StepProtocol[ACEStepContext]]:
     """Return the steps that the arguments of a call enable, in the order of the names of their plugins.
 
     Args:
         called: The name of the function as in the call, without parentheses.
-        given: The arguments that `extra_step_arguments` names, with their values.
+        arguments: The arguments that `extra_step_arguments` names, with their values.
 
     Raises:
         TypeError: The argument that enables the steps is not a bool, or is missing although there are options.
         ImportError: A distribution that the steps need is not installed.
     """
-    if not given:
+    if not arguments:
         return []
     created: list[StepProtocol[ACEStepContext]] = []
     for name, steps in sorted(_registry.all().items()):
-        options = {short: given[long] for long, short in _arguments(name, steps).items() if long in given}
-        if options and name not in given:
+        options = {short: arguments[long] for long, short in _arguments(name, steps).items() if long in arguments}
+        if options and name not in arguments:
             raise TypeError(f"{called}() takes {name}_{next(iter(options))} only together with {name}=True")
-        if name in given:
-            instance_of(name, given[name], bool)
-            created += steps.create(**options) if given[name] else ()
+        if name in arguments:
+            instance_of(name, arguments[name], bool)
+            created += steps.create(**options) if arguments[name] else ()
     return created
 
 

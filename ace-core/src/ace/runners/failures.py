@@ -86,7 +86,6 @@ class FailureLog:
         Args:
             drawn: The sample.
             result: Its result.
-            error: The error.
             redactor: Redacts secrets and personal data.
             ids_only: Whether no text is kept that can quote the sample.
 
@@ -151,7 +150,6 @@ def first_cause(error: BaseException, kind: type[E]) -> E | None:
     """Return the first error of a class in the chain of causes of an error, starting with the error itself.
 
     Args:
-        error: The error.
         kind: The class.
 
     Example:

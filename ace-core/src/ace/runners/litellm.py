@@ -73,7 +73,6 @@ class Answer(str):
 
         Args:
             output: What the agent returned.
-            question: The question.
             context: The further material that the agent was given.
             usage: What the model calls have used.
         """
@@ -511,7 +510,7 @@ class FacadeRunners:
         Args:
             agent: Answers the questions.
             reflector: Determines what can be learned from a trace.
-            skill_manager: Converts that to operations on the skillbook.
+            skill_manager: Turns what was learned into operations on the skillbook.
             judge: The environment that judges the answers.
         """
         with self._lock:
@@ -529,7 +528,7 @@ class FacadeRunners:
         Args:
             agent: Is asked to prove what is learned.
             reflector: Determines what can be learned from a trace.
-            skill_manager: Converts that to operations on the skillbook.
+            skill_manager: Turns what was learned into operations on the skillbook.
         """
         with self._lock:
             if self._analyser is None:

@@ -217,7 +217,7 @@ class RunnerBackground:
     def __init__(self, pipeline: Pipeline[ACEStepContext]) -> None:
         self._pipelines = [pipeline]
         self._finishing = BackgroundWork()
-        self._untold: set[CallerLoop] = set()  # loops that have yet to make calls of callbacks
+        self._loops_with_calls: set[CallerLoop] = set()  # loops that have yet to make calls of callbacks
 
     def __iter__(self) -> Iterator[Pipeline[ACEStepContext]]:
         return iter(self._pipelines)
@@ -229,7 +229,7 @@ class RunnerBackground:
 
     def teller(self) -> Callable[[Callable[[], None]], None]:
         """Return a function that makes calls on the loop of this thread; when the loop has ended, on its own thread."""
-        loop = CallerLoop(self._untold)
+        loop = CallerLoop(self._loops_with_calls)
 
         def tell(call: Callable[[], None]) -> None:
             if loop.is_here:
@@ -262,7 +262,7 @@ class RunnerBackground:
         for pipeline in self._pipelines:
             pipeline.wait_for_background(_left(end))
         self._finishing.wait(_left(end))
-        for loop in list(self._untold):
+        for loop in list(self._loops_with_calls):
             loop.make_late_calls()
 
 

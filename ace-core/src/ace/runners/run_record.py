@@ -159,7 +159,7 @@ def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
     store = skillbook.store
     if store is None:
         return False
-    with _held(store, run_id, wait=False) as is_free:
+    with _lock_of_run(store, run_id, wait=False) as is_free:
         return not is_free
 
 
@@ -218,7 +218,6 @@ def forget_answers(store: SkillbookStore, run_id: str) -> None:
     """Delete the recorded answers of a run; log a warning if the store cannot do that.
 
     Args:
-        store: The store.
         run_id: The name of the run.
     """
     forgetful: object = store  # mypy takes no object for both protocols
@@ -304,11 +303,7 @@ def record_of_run(
 
 
 def recorded_runs(store: SkillbookStore) -> list[str]:
-    """Return the names of all runs in a store, finished or not.
-
-    Args:
-        store: The store.
-    """
+    """Return the names of all runs in a store, finished or not."""
     return [row.key.sample for row in store.progress(_RUNS)]
 
 
@@ -317,7 +312,6 @@ class RunRecord:
     """The progress of one run in a store.
 
     Args:
-        store: The store.
         run_id: The name of the run.
         about: What is noted about the run as a whole.
 
@@ -329,8 +323,8 @@ class RunRecord:
         self.store = store
         self._about = about
         self.run_id = run_id
-        with ExitStack() as held:
-            if not held.enter_context(_held(store, run_id, wait=True)):
+        with ExitStack() as locks:
+            if not locks.enter_context(_lock_of_run(store, run_id, wait=True)):
                 raise RunInUseError(run_id)
             self._rows = {row.key: row for row in store.progress(run_id)}
             self.is_resumed = bool(self._rows)
@@ -350,7 +344,7 @@ class RunRecord:
                 if _SPENT in note:
                     self._about = about = {**about, _SPENT: note[_SPENT]}
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
-            self._lock = held.pop_all()
+            self._lock = locks.pop_all()
 
     @classmethod
     def begun(
@@ -443,7 +437,6 @@ class RunRecord:
         """Record another failure of a sample.
 
         Args:
-            sample: The sample.
             role_to_retry: The role whose recorded answers must not be replayed; empty if all may be.
             problem: Why it failed, redacted.
         """
@@ -508,7 +501,7 @@ os.register_at_fork(after_in_child=_forget_runs)
 
 
 @contextmanager
-def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
+def _lock_of_run(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
     """Lock a run, and yield whether it could be locked.
 
     If this process is working on the run, wait for that, unless the run is waited for by this thread, which would wait
@@ -690,7 +683,6 @@ class LearnedContents:
     """The contents that the runs into a store have learned so far.
 
     Args:
-        store: The store.
         run_id: A run whose samples count only as the beginnings of longer records; empty for none.
     """
 

@@ -169,6 +169,7 @@ class RunSession:
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
         if self._record is not None:
             self._record.set_caller(caller)  # with `arun`, this thread will begin other runs
+            # First in, last out: no other process can resume the run before everything opened below is closed.
             self._open.callback(self._record.release)
         self._inputs_grow = inputs_grow
         self._learned: LearnedContents | None = None
@@ -199,6 +200,8 @@ class RunSession:
         if self._record is not None and is_observed():  # else a run does not pay for events
             self._spent = RunSpendCounter(self._id)
             self._open.enter_context(observing(self._spent))
+        # From here to `finish`, the book is written only by the commits of samples: the key of each is in its
+        # transaction.
         self._open.enter_context(skillbook.deferred_commits())
         resumed = self._record is not None and self._record.was_begun
         recovered = self._record is not None and self._record.was_killed
@@ -321,6 +324,7 @@ class RunSession:
                 self._pipeline.wait_for_background()
             else:
                 self.wait_for_samples(is_alone=is_alone)
+            # Before the run is noted as complete: after a kill in between, a resumed run does this part again.
             if self._last_index and self._is_end_due:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
@@ -390,6 +394,8 @@ class RunSession:
             check_context(ctx, self._pipeline, self._runner, index)
             self._last_index = sample.global_index
             drawn.append(sample)
+            # Before the engine has the sample, which may end at once. If Ctrl-C loses it before its first step, the
+            # count stays above 0, which is why an interrupted `finish` does not wait for it.
             with uninterrupted, self._ends_of_samples.lock:
                 self._begun += 1
             if is_observed():
@@ -435,9 +441,12 @@ class RunSession:
         with uninterrupted, self._ends_of_samples.lock:
             sample = self._in_flight.pop(result.index)
         try:
+            # The lane is still held, so the next sample sees this reflection. The outcome is durable before the caller
+            # learns of it, who may end the process in the callback.
             self._note_reflection(sample, result)
             self._ends.ended(sample, result)
             self._tell_caller("on_sample_end", self._options.on_sample_end, result)
+        # Whatever failed above, or `wait_for_samples` would never return.
         finally:
             with uninterrupted, self._ends_of_samples.lock:
                 self._begun -= 1
@@ -457,6 +466,7 @@ class RunSession:
             self._tell(partial(self._call, name, callback, result))
 
     def _call(self, name: str, callback: OnSample, result: SampleResult[ACEStepContext]) -> None:
+        # Samples end on several threads; the callbacks of the caller need not be thread-safe.
         with self._telling:
             try:
                 callback(result)
@@ -699,9 +709,9 @@ class SampleEnds:
         """Record the outcome of a sample that has ended, in the foreground or the background.
 
         Args:
-            sample: The sample.
             result: Its result.
         """
+        # Noted before observers hear of it, so that they do not report what a kill can still undo.
         try:
             self._note(sample, result)
         except Exception as error:  # the run continues, and raises this at its end
@@ -797,11 +807,7 @@ class SampleEnds:
 
 
 def keeps_ids_only(pipeline: Pipeline[ACEStepContext]) -> bool:
-    """Return whether a run of a pipeline keeps no text of its inputs.
-
-    Args:
-        pipeline: The pipeline.
-    """
+    """Return whether a run of a pipeline keeps no text of its inputs."""
     return any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
 
 

@@ -277,9 +277,9 @@ class GrowingItems:
 
     def after(self, length: int) -> object:
         """Return the record without its first items."""
-        told = f"The first {length} of {self.length} messages were learned from before; what follows is new."
+        note = f"The first {length} of {self.length} messages were learned from before; what follows is new."
         context = self._fields.get("context")
-        fields = {**self._fields, "context": f"{context}\n\n{told}" if context else told}
+        fields = {**self._fields, "context": f"{context}\n\n{note}" if context else note}
         return {**fields, self._name or "messages": self._items[length:]}
 
 
@@ -333,10 +333,10 @@ def _growing(record: object) -> GrowingItems | GrowingText | None:
     if isinstance(record, bytes | bytearray | memoryview):
         record = decoded(bytes(record))
     if isinstance(record, str):
-        held = parsed_json(record)
-        if held is None:
+        document = parsed_json(record)
+        if document is None:
             return GrowingText(record) if record else None
-        record = held
+        record = document
     plain = to_plain(record)
     if isinstance(plain, list):
         return GrowingItems(plain) if plain else None

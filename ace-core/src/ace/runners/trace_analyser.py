@@ -43,8 +43,6 @@ class TraceAnalyser(ACERunner):
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
-            reflector: The reflector.
-            skill_manager: The skill manager.
             skillbook: The book that the steps change; create the runner with the same one.
             **options: The other arguments of `from_roles`.
         """
@@ -85,7 +83,6 @@ class TraceAnalyser(ACERunner):
         """Create a runner whose roles use one client: two that learn, and an agent that proves what is learned.
 
         Args:
-            client: The client.
             **options: Those of `from_roles`.
         """
         from ace.roles import agent_for, reflector_for, skill_manager_for

@@ -244,7 +244,6 @@ def apply_event(state: BookState, event: Event) -> Event:
 
     Args:
         state: The state, which is changed.
-        event: The event.
 
     Returns:
         The event as it was applied: a new skill may have received another id.

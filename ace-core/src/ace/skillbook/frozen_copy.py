@@ -315,11 +315,7 @@ def _shown_as(skill: Skill | None) -> tuple[str, bool] | None:
 
 @final
 class BookCopies:
-    """Keeps the copy for the prompts of one book. Not thread-safe.
-
-    Args:
-        book: The book.
-    """
+    """Keeps the copy for the prompts of one book. Not thread-safe."""
 
     def __init__(self, book: BookState) -> None:
         self._book = book

@@ -342,7 +342,6 @@ def _columns(rows: list[Any], *shapes: tuple[str, ...]) -> dict[str, tuple[Any, 
     """Return the values of each field, or None if a row is not an object with exactly the fields of a shape.
 
     Args:
-        rows: The rows.
         *shapes: The fields that a row may have. Each shape begins with the first one, whose fields are returned.
     """
     if set(map(type, rows)) != {dict} or not set(map(tuple, rows)) <= set(shapes):
@@ -479,8 +478,8 @@ def _entries(skills: Any, name: str, section_of: dict[str, str]) -> list[tuple[s
     if not isinstance(skills, list):
         raise SkillbookFileError(f"must be an object or a list, got {shown(skills)}", place=name)
     entries = []
-    given = [item["id"] for item in skills if isinstance(item, dict) and isinstance(item.get("id"), str)]
-    number = number_after(given)
+    ids = [item["id"] for item in skills if isinstance(item, dict) and isinstance(item.get("id"), str)]
+    number = number_after(ids)
     for index, item in enumerate(skills):
         place = f"{name}[{index}]"
         fields = object_value(item, place)

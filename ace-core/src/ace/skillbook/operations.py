@@ -142,9 +142,9 @@ def check_source(source: InsightSource) -> InsightSource:
 
 def check_cases(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
     """Return the cases without duplicates; their fields must be serializable."""
-    given: object = cases
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise EventRefusedError(f"cases must be a list of SkillCase, got {type(given).__name__}")
+    argument: object = cases
+    if isinstance(argument, str | bytes) or not isinstance(argument, Sequence):
+        raise EventRefusedError(f"cases must be a list of SkillCase, got {type(argument).__name__}")
     for index, case in enumerate(cases):
         _check_case(case, f"cases[{index}]")
     return join_cases(cases)
@@ -317,8 +317,8 @@ def results_noted(
     for id, cases in results.items():
         skill = state.skills.get(id)
         known = {} if skill is None else {case.id: _run_of(case) for case in skill.cases}
-        given = map(_run_of, _timed(check_cases(cases), at))
-        runs = tuple(run for run in given if known.get(run.case_id, run) != run)
+        asked = map(_run_of, _timed(check_cases(cases), at))
+        runs = tuple(run for run in asked if known.get(run.case_id, run) != run)
         if skill is None or not runs or contents.get(id, skill.content) != skill.content:
             continue
         changes[id] = CaseChange(results=runs, checksum=content_checksum(skill.content) if id in contents else None)
@@ -344,8 +344,8 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     Raises:
         EventRefusedError: If the operation is invalid; the message says why.
     """
-    given: object = operation.type  # the constructor accepts any type
-    type_name = given.strip().upper() if isinstance(given, str) else ""
+    type_: object = operation.type  # the constructor accepts any type
+    type_name = type_.strip().upper() if isinstance(type_, str) else ""
     if type_name not in OPERATION_TYPES:
         raise EventRefusedError(f"unknown operation type {operation.type!r}; use {', '.join(OPERATION_TYPES)}")
     check_operation(operation)
@@ -440,8 +440,8 @@ class SkippedOperation:
     def to_note(self) -> dict[str, object]:
         """Return the operation and the reason as JSON values, whatever the types of its fields are."""
         fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
-        given = {name: _json_value(value) for name, value in fields.items() if value not in (None, {}, ())}
-        return {"operation": given, "reason": self.reason}
+        noted = {name: _json_value(value) for name, value in fields.items() if value not in (None, {}, ())}
+        return {"operation": noted, "reason": self.reason}
 
 
 def without_texts(operation: UpdateOperation) -> UpdateOperation:

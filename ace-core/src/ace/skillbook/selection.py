@@ -116,10 +116,10 @@ class Ranking:
         Args:
             query: The question.
         """
-        given, count, size = 0, _FIRST_RANKED, self._state.active_count
-        while given < size:
-            for skill in self.first(query, min(count, size))[given:]:
-                given += 1
+        yielded, count, size = 0, _FIRST_RANKED, self._state.active_count
+        while yielded < size:
+            for skill in self.first(query, min(count, size))[yielded:]:
+                yielded += 1
                 yield skill
             count *= _MORE_RANKED
 

@@ -282,7 +282,6 @@ def check_values(table: str, rows: Sequence[tuple[object, ...]], **types: type |
 
     Args:
         table: The table that the rows were read from.
-        rows: The rows.
         **types: The allowed types of each column of the rows, in order.
 
     Raises:

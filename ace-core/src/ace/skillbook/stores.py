@@ -52,9 +52,6 @@ _kinds = Registry[StoreKind]("stores", "a store")
 def register_store(kind: StoreKind) -> None:
     """Register a kind of store.
 
-    Args:
-        kind: The kind.
-
     Raises:
         ValueError: If its name, a scheme or a suffix is taken, or a suffix is reserved for plain files.
     """

@@ -158,8 +158,8 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
             "'[Bullet #id, helpful:0, harmful:0] text'"
         )
     contents = BookContents()
-    given = [str(entry["id"]) for entry in entries if entry["id"]]
-    number = number_after(given)
+    ids = [str(entry["id"]) for entry in entries if entry["id"]]
+    number = number_after(ids)
     seen: set[str] = set()
     for entry in entries:
         section = str(entry["section"])

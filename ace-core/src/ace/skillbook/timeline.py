@@ -59,9 +59,6 @@ class SkillTimeline:
     `Skillbook.blame` and `Skillbook.as_of` replay the history on each call. This class keeps one copy of a skill for
     each change to it.
 
-    Args:
-        store: The store.
-
     Example:
         >>> import tempfile
         >>> from ace.skillbook import Skillbook
@@ -153,7 +150,6 @@ class SkillTimeline:
 
         Args:
             skill_id: The skill.
-            version: The version.
         """
         change = self._last_change(skill_id, version)
         return None if change is None else change.after
@@ -225,9 +221,6 @@ class BookSizes:
     """The number of active skills of a store at each version, several times faster than `SkillTimeline`.
 
     Only the ids of the skills are read, and no change to a skill is kept. Not thread-safe.
-
-    Args:
-        store: The store.
 
     Example:
         >>> import tempfile

@@ -186,8 +186,8 @@ class ApplyStep:
 
 
 def _has_type(operation: UpdateOperation, name: str) -> bool:
-    given: object = operation.type  # the constructor accepts any value
-    return isinstance(given, str) and given.strip().upper() == name
+    type_: object = operation.type  # the constructor accepts any value
+    return isinstance(type_, str) and type_.strip().upper() == name
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:

@@ -46,7 +46,6 @@ def needed(value: T | None, field: str, step: object) -> T:
     """Return the value of a field that a step requires.
 
     Args:
-        value: The value.
         field: The name of the field.
         step: The step that reads it.
 
@@ -217,11 +216,7 @@ class RecentReflections:
             )
 
     def add(self, reflection: ReflectorOutput) -> None:
-        """Add the reflection on a sample that was learned.
-
-        Args:
-            reflection: The reflection.
-        """
+        """Add the reflection on a sample that was learned."""
         self._add(self._text_of(reflection))
 
     def restore(self, key: SampleKey, attempt: int) -> None:
@@ -244,9 +239,9 @@ class RecentReflections:
         # Imported here, because it needs pydantic, which building a pipeline must not load.
         from ace.roles.trace_reading.rendering import cut_middle
 
-        told = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
+        parts = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
         learned = (learning.learning for learning in reflection.extracted_learnings)
-        lines = dict.fromkeys(" ".join(text.split()) for text in (*told, *learned))
+        lines = dict.fromkeys(" ".join(text.split()) for text in (*parts, *learned))
         return cut_middle(self._redactor.redact("\n".join(filter(None, lines))), _LONGEST)[0]
 
 

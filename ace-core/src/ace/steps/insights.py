@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ace.arguments import checked_class, instance_of, one_of, shown
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
-from ace.deduplication.wording import told_values
+from ace.deduplication.wording import stated_values
 from ace.insights import Insight, InsightLog, confidence
 from ace.json_fields import mapping_in, text_in
 from ace.protocols.errors import encodable
@@ -417,7 +417,7 @@ def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
         return True
     if len(error.message) >= _SHORTEST_MESSAGE and error.message.casefold() in evidence:
         return True
-    codes = {value.casefold() for value in told_values(error.message) if any(map(str.isdigit, value))}
+    codes = {value.casefold() for value in stated_values(error.message) if any(map(str.isdigit, value))}
     return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", evidence) for code in codes if len(code) > 2)
 
 
@@ -444,7 +444,7 @@ def with_outcome(
     Args:
         ready: The insights that were learned.
         earlier: Those of other traces with the id of the learned insight that they support, whose status they share.
-        outcome: What became of the operations of the sample.
+        outcome: The outcomes of the operations of the sample.
         skillbook: The skillbook of the run.
     """
     texts = [insight.recommendation for insight in ready]
@@ -476,7 +476,7 @@ def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, s
 
 
 def _has_skill(insight: Insight, skillbook: Skillbook) -> bool:
-    """Return whether the skill that came of an insight is still in the book."""
+    """Return whether the skill learned from an insight is still in the book."""
     skill = skillbook.get_skill(_skill_id(insight))
     return skill is not None and skill.is_active
 

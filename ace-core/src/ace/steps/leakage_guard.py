@@ -57,10 +57,10 @@ class LeakageGuard:
 
     def __post_init__(self) -> None:
         known = guarded_kinds()
-        given = [self.allow] if isinstance(self.allow, str) else self.allow
-        if unknown := [kind for kind in given if kind not in known]:
+        allowed = [self.allow] if isinstance(self.allow, str) else self.allow
+        if unknown := [kind for kind in allowed if kind not in known]:
             raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
-        object.__setattr__(self, "allow", frozenset(given))
+        object.__setattr__(self, "allow", frozenset(allowed))
 
     def problem_with(
         self, operation: UpdateOperation, answers: Iterable[str], *, feedback: Iterable[str] = ()
@@ -68,7 +68,6 @@ class LeakageGuard:
         """Return the reason to reject an operation, or None. The reason does not quote secrets.
 
         Args:
-            operation: The operation.
             answers: The right answers that must not be copied.
             feedback: The feedback on the answer, whose phrases are allowed. The corrections of the operation's own
                 cases need not be passed.

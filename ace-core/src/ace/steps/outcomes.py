@@ -75,7 +75,6 @@ def outcome_of_commit(skillbook: Skillbook, version: int) -> SampleOutcome | Non
 
     Args:
         skillbook: A book in a store.
-        version: The version.
 
     Returns:
         None if the history does not contain the version.

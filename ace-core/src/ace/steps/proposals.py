@@ -77,7 +77,6 @@ def conflicts(proposal: Proposal, book: SkillbookView) -> bool:
     new skill.
 
     Args:
-        proposal: The proposal.
         book: The skillbook.
     """
     operations = proposal.output.update.operations

@@ -168,6 +168,8 @@ class ProveStep:
         self.final_test = final_test
         self.learn_without_truth = learn_without_truth
         self.workers = (1 if _is_small(agent) else None) if workers is None else whole_number("workers", workers)
+        # A step serves several runs at once: while one of them ends on the thread of its caller, samples of others pass
+        # the lane. The lock guards both dictionaries.
         self._lock = threading.Lock()
         self._asked: dict[str, dict[str, str]] = {}  # by run: what was shown with each case when it was asked last
         self._workers_of_runs: dict[str, int] = {}
@@ -199,9 +201,13 @@ class ProveStep:
             workers = self.workers or lookup_workers(ctx)
             proofs = _BatchProofs(self, calling, ctx, book, workers)
             await proofs.ask_ahead(batch.operations)
+            # One after the other: each is tried in the book that the operations before it lead to.
             for operation in batch.operations:
                 await proofs.prove(operation)
+            # Last, so that a skill which the operations above have changed or removed is recognised.
             proofs.join_known()
+        # Not reached if a proof was cancelled or failed. Then only the recorded answers remain, which the next attempt
+        # replays, and the final test knows nothing of cases that never reached the book.
         self._note_asked(proofs.asked, workers)
         metadata = {**ctx.metadata, "proofs": tuple(proofs.notes), "asked_cases": proofs.asked}
         return ctx.replace(skill_manager_output=UpdateBatch(batch.reasoning, proofs.operations), metadata=metadata)
@@ -220,12 +226,15 @@ class ProveStep:
         book = self.skillbook
         if interrupted or not self.final_test or book is None:
             return
+        # What earlier calls of a resumed run asked is only in the store. Each sample is noted there in the transaction
+        # of its changes, so a note exists exactly if the skills of the sample do.
         asked = {**asked, **_asked_in(book, scope.run_id)}
         older = _older_cases(self.prover, book.skills(), asked, self.regression_cases)
         try:
             with call_scope(dataclasses.replace(scope, allow=scope.allow | self._allow()).asked_by(PROVE_ROLE)):
                 _FinalTest(self.prover, book, {**asked, **older}, last_index, workers).run()
         except PipelineCancelled as stopped:
+            # Complete rounds are committed. A resumed run continues with the first incomplete one.
             logger.info("The final test was stopped: %s", stopped)
         except LLMError as error:
             # Everything is learned, and each skill was proven when it was added.
@@ -274,6 +283,7 @@ class _BatchProofs:
         """
         if self._workers == 1 or self._most_calls < _CALLS_OF_RULE:
             return
+        # With one worker nothing is gained, and below three calls `_attempt` does not ask a rule alone.
         values = Counter(frozenset(values_to_hold(operation.cases[0])) for operation in operations if operation.cases)
         works = []
         for operation in operations:
@@ -292,6 +302,7 @@ class _BatchProofs:
             if not is_unknown and not is_same and not _uncovered(text, case):
                 _, skill = self._with(operation, text, ())
                 works.append(partial(self._asked, case, _by_itself(skill)))
+        # `prove` numbers the new skills again, so that their ids do not depend on what was asked ahead.
         self._made = 0
         if len(works) > 1:
             await self._calling.each(works, self._workers)
@@ -300,6 +311,7 @@ class _BatchProofs:
         """Prove an operation, and add it to `operations` in the form in which it is to be applied."""
         if operation.type == "REMOVE":
             self.skills = [skill for skill in self.skills if skill.id != operation.skill_id]
+        # What `ApplyStep` will reject is passed on unproven, so that the history says why.
         if operation.type not in ("ADD", "UPDATE") or not operation.content or self._is_guarded(operation):
             self.operations.append(operation)
             return
@@ -311,6 +323,8 @@ class _BatchProofs:
             self.skills, _ = self._with(operation, operation.content, ())
             self.operations.append(operation)
             return
+        # Samples are reflected on concurrently, so an overlapping one may have taught the same. Only here, in the lane,
+        # is the book current enough to tell.
         knows = self._learned_meanwhile(operation)
         if knows is not None:
             if not await self._generalised(operation, knows):
@@ -356,6 +370,7 @@ class _BatchProofs:
 
     async def _tried(self, operation: UpdateOperation, old: Skill | None) -> None:
         """Try the text of an operation, then other texts, and keep the first one that passes."""
+        # The limit is per operation, so an expensive proof does not use up the calls of the next one.
         self._calls_left = self._most_calls
         text = operation.content or ""
         attempt = await self._attempt(operation, text, is_rule=True)
@@ -366,6 +381,7 @@ class _BatchProofs:
             if not better or better in (text, attempt.text) or self._is_guarded(operation, better):
                 break
             attempt = await self._attempt(operation, better, is_rule=True)
+        # The example comes last although it passes most often, because a rule also covers other tasks.
         fallback = _with_example(text, operation.cases[0])
         is_better = fallback != attempt.text and not self._is_guarded(operation, fallback)
         if is_better and (attempt.passed is False or self._is_untrusted(operation, attempt)):
@@ -374,6 +390,7 @@ class _BatchProofs:
         if attempt.passed is False and self._step.unproven == "drop":
             self._drop(operation, attempt, retries, "the case that taught it fails with it")
             return
+        # Only a text that has not failed is worth the calls that look for regressions.
         if attempt.passed is not False:
             attempt, broken = await self._without_regression(operation, old, attempt, fallback)
             if broken:
@@ -416,12 +433,14 @@ class _BatchProofs:
             if problems[0]:
                 return _Attempt(text, skills, skill, False, outcomes=outcomes, problem=problems[0])
             covered = cases[: next((place for place, problem in enumerate(problems) if problem), len(cases))]
+            # Alone first: a text that fails by itself is not tried in the book, which saves a call.
             last = dict[str, CaseOutcome]()
             if alone:
                 last = {outcome.case.id: outcome for outcome in await self._outcomes(covered, _by_itself(skill))}
             in_book: list[SkillCase] = []
             for case in covered:
                 shown = await self._calling.function(partial(self._prover.shown, case.question, skills))
+                # If the agent is shown only this skill, the question in the book is the one that was just asked.
                 if not alone or (last[case.id].passed is not False and [other.id for other in shown] != [skill.id]):
                     in_book.append(case)
             last |= {outcome.case.id: outcome for outcome in await self._outcomes(in_book, skills)}
@@ -431,7 +450,7 @@ class _BatchProofs:
             for case in covered:
                 answer = last[case.id].answer
                 if last[case.id].passed is False:
-                    return _Attempt(text, skills, skill, False, answer, outcomes, _told(case, answer))
+                    return _Attempt(text, skills, skill, False, answer, outcomes, _problem_with(case, answer))
                 if last[case.id].passed is None:
                     passed = None
             if len(covered) < len(cases):
@@ -446,6 +465,8 @@ class _BatchProofs:
         broken = await self._broken_by(operation, old, attempt)
         if broken is None:
             return attempt, ""
+        # The example may restrict the change enough to keep both skills as they are. Only then is another skill
+        # changed.
         text = fallback if worked_example(operation.cases[0]) in fallback else attempt.text
         if text != attempt.text and not self._is_guarded(operation, text):
             again = await self._attempt(operation, text)
@@ -457,8 +478,8 @@ class _BatchProofs:
         repaired = await self._with_repaired(attempt, broken.case)
         if repaired is not None:
             return repaired, ""
-        told = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
-        return attempt, f"it breaks case {broken.case.id}: {told}"
+        effect = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
+        return attempt, f"it breaks case {broken.case.id}: {effect}"
 
     async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
         """Ask cases of similar skills that have passed so far, and return the outcome of the first that is broken.
@@ -466,6 +487,7 @@ class _BatchProofs:
         What they passed with may be shown no longer, so one that fails is asked without the change as well: only if it
         passes then has the change broken it.
         """
+        # An UPDATE may break the cases of its own skill, which come first, so one is asked even if no call is left.
         most = min(self._step.regression_cases, max(self._calls_left, 0 if old is None else 1))
         own = {case.id for case in operation.cases}
         due: dict[str, str] = {}
@@ -480,6 +502,7 @@ class _BatchProofs:
                 due[case.id] = after
                 cases.append(case)
         for part in _parts(cases, self._workers):
+            # In the order of similarity, although they were asked at once: the first broken one decides.
             for outcome in await self._outcomes(part, attempt.skills):
                 if outcome.passed is not False:
                     self.asked[outcome.case.id] = due[outcome.case.id]
@@ -513,6 +536,7 @@ class _BatchProofs:
         outcome = await self._outcome(broken, skills)
         if not outcome.passed:
             return None
+        # Both skills change in the transaction of the sample, so no reader finds the case broken in between.
         passed = self._prover.judged(broken, True, outcome.answer)
         for case in holder.cases:
             self.asked[case.id] = ""  # the final test asks it with the new text
@@ -562,8 +586,9 @@ class _BatchProofs:
 
         case = operation.cases[0]
         scope = current_call_scope()
+        # A scope of its own, so that a resumed run replays the answer to exactly this retry.
         sample = f"{scope.sample}/case {case.id}/retry {retry + 1}"
-        told = f"{case.correction}\n\nThe rule {attempt.text!r} was tried. {attempt.problem} Write a better rule."
+        feedback = f"{case.correction}\n\nThe rule {attempt.text!r} was tried. {attempt.problem} Write a better rule."
         with call_scope(dataclasses.replace(scope, sample=sample).asked_by("Reflector")):
             reflection = await call_reflector(
                 self._calling,
@@ -572,13 +597,13 @@ class _BatchProofs:
                 agent_output=AgentOutput(reasoning="", final_answer=attempt.answer or case.wrong),
                 skillbook=needed(self._ctx.skillbook, "skillbook", self._step),
                 ground_truth=case.expected or None,
-                feedback=told.strip(),
+                feedback=feedback.strip(),
                 trace={
                     "question": case.question,
                     "context": case.context,
                     "answer": attempt.answer or case.wrong,
                     "ground_truth": case.expected or None,
-                    "feedback": told.strip(),
+                    "feedback": feedback.strip(),
                 },
             )
         return next((item.learning for item in reflection.extracted_learnings if item.learning.strip()), "")
@@ -704,7 +729,6 @@ class _FinalTest:
 
     Args:
         prover: Asks the questions.
-        book: The book.
         asked: The fingerprint of what was shown with each case of the run when it was last asked, by id.
         last_index: The `global_sample_index` of the last sample.
         workers: How many questions are asked at once.
@@ -724,6 +748,7 @@ class _FinalTest:
     def run(self) -> None:
         """Ask the cases, and add the examples of those that fail; then ask once more what that has changed."""
         for number in range(1, _ROUNDS + 1):
+            # After a kill, rounds that are in the store are not repeated, and this one begins with the book they left.
             key = _round_key(number)
             store = self._book.store
             if key is not None and store is not None and store.committed_version(key):
@@ -738,12 +763,16 @@ class _FinalTest:
         repairs = [repair for skill in skills if (repair := self._repair_of(skill, number)) is not None]
         if not repairs:
             return False
+        # Asking takes minutes, and `end_run` holds no lane: others may have written meanwhile. Compared right before
+        # writing.
         kept = self._without_edited(repairs)
         batch = UpdateBatch(
             "The final test of the run.", [operation for repair in kept for operation in repair.operations]
         )
         note = json.dumps({"final_test": number, "index": self._last_index + number, "cases": self._asked})
         try:
+            # One transaction for the results, the new texts and the note that the round is done: a kill leaves all or
+            # nothing.
             with self._book.deferred_commits(author="proof"):
                 self._book.note_results(
                     {repair.skill.id: repair.results for repair in kept},
@@ -810,6 +839,8 @@ class _FinalTest:
         async def asked(case: SkillCase) -> CaseOutcome | None:
             return self._outcome(case, skills)
 
+        # `end_run` is called on a thread that may block, for `arun` too, so the agent is called in the plain way. If a
+        # question is cancelled, nothing of the round is recorded, because the loop below does not begin.
         works = [partial(asked, case) for case, _ in due.values()]
         for (case, seen), outcome in zip(due.values(), finished(BLOCKING.each(works, self._workers)), strict=True):
             if outcome is not None:
@@ -948,19 +979,19 @@ def _uncovered(text: str, case: SkillCase) -> str:
     if not was_corrected(case):
         return ""
     if missing := missing_values(text, case):
-        return f"It leaves out {', '.join(missing)}."
+        return f"It lacks {', '.join(missing)}."
     if number := inverted_number(text, case):
         return f"It gives the wrong answer for its condition on {number}."
     said = {word.lower() for word in tokens(case.correction)}
     names = [word for word in tokens(case.question)[1:] if word[:1].isupper() and word[1:2].islower()]
     answer = [word for word in tokens(case.expected) if any(character.isdigit() for character in word)]
-    held = {word.lower() for word in tokens(text)}
-    if quoted := [word for word in (*names, *answer) if word.lower() in held - said]:
-        return f"It holds {', '.join(quoted)}, which belongs to this one case."
+    in_text = {word.lower() for word in tokens(text)}
+    if quoted := [word for word in (*names, *answer) if word.lower() in in_text - said]:
+        return f"It contains {', '.join(quoted)}, which only applies to this case."
     return ""
 
 
-def _told(case: SkillCase, answer: str) -> str:
+def _problem_with(case: SkillCase, answer: str) -> str:
     right = case.expected or " ".join(case.check.value.splitlines())
     return f"With it the task was answered {answer!r}; right is {right!r}."
 

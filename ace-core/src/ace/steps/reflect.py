@@ -116,7 +116,6 @@ def _taken(
     """Return the arguments that a reflector takes.
 
     Args:
-        reflector: The reflector.
         optional: Arguments that older reflectors do not take; one with `**kwargs` takes them.
         named_only: Arguments that are passed only if `reflect` itself names them: the function around a decorated one
             may change the trace.
@@ -127,10 +126,10 @@ def _taken(
     except (TypeError, ValueError):  # built in
         return {}
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    given = {name: value for name, value in optional.items() if takes_any or name in parameters}
+    arguments = {name: value for name, value in optional.items() if takes_any or name in parameters}
     if not hasattr(function, "__wrapped__"):
-        given.update((name, value) for name, value in named_only.items() if name in parameters)
-    return given
+        arguments.update((name, value) for name, value in named_only.items() if name in parameters)
+    return arguments
 
 
 @functools.lru_cache(maxsize=16)

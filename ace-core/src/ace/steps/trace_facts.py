@@ -205,7 +205,6 @@ def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
     A check that looks for sensitive text could no longer be passed, so such a case is dropped, which is logged.
 
     Args:
-        case: The case.
         redactor: Finds personal data and keys.
 
     Returns:
@@ -270,9 +269,6 @@ def values_to_hold(case: SkillCase) -> tuple[str, ...]:
     """Return the values that a skill must contain to know the answer to a case.
 
     They are the deciding values of the correction or, without a correction, the answer itself.
-
-    Args:
-        case: The case.
     """
     values = deciding_values(case) if was_corrected(case) else ()
     if values:

@@ -119,6 +119,8 @@ class UpdateStep:
         if reflections_per_call > 1 and self._asks_model:
             advice = "for others, leave reflections_per_call at 1"
             with_method("skill_manager", skill_manager, "update_skills_together", advice=advice)
+        # Guards the dictionary only, because overlapping runs share the step. What happens inside a run is guarded by
+        # the lock of its `Proposals`.
         self._lock = threading.Lock()
         self._proposals: dict[str, Proposals] = {}  # by run
 
@@ -138,6 +140,7 @@ class UpdateStep:
     async def _updated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
+        # Before the request, and not again after it: an answer that has been paid for is used.
         stop_if_cancelled()
         if is_known(ctx) or has_only_pending_insights(ctx):
             return ctx.replace(skill_manager_output=UpdateBatch())
@@ -173,9 +176,13 @@ class UpdateStep:
             alone = await self._asked(calling, ctx)
             return await self._asked(calling, ctx, again=True) if conflicts(alone, book) else alone
         proposals = self._proposals_of(run_of(ctx))
+        # The group of this sample is settled before anything is prefetched, so that the samples behind it join its
+        # request instead of getting one of their own.
         group = proposals.taken(ctx)
         begun = proposals.begun(ctx, queue) if group is None else None
         with proposals.asking_ahead(queue, most=most, requests=self.max_workers - 1):
+            # A thread of the engine makes this request, or an earlier sample has made it. An error is raised here, at
+            # the turn of the sample, as if it had been asked about just now.
             found: Found = {} if group is None else await calling.outcome(group.answer)
             key = _key_of(ctx)
             if key not in found:  # it has no group, or the group was too large
@@ -185,6 +192,7 @@ class UpdateStep:
             in_vain = group is not None and (len(found) < len(group.contexts) or found[key] is None)
             if proposal is None:
                 proposal = await self._asked(calling, ctx)
+            # Decided in the lane, where no other sample changes the book until `ApplyStep` has applied the proposal.
             is_old = conflicts(proposal, book)
             proposals.turn_ended(most, in_vain=in_vain or is_old)
             return await self._asked(calling, ctx, again=True) if is_old else proposal
@@ -192,6 +200,7 @@ class UpdateStep:
     async def _asked_at_turn(self, calling: Calling, group: Group) -> Found:
         try:
             found = await self._asked_about(calling, group.contexts)
+        # Also if the task is cancelled or Ctrl-C comes: the samples of the group wait for this future at their turns.
         except BaseException as error:
             group.answer.set_exception(error)
             raise
@@ -225,8 +234,11 @@ class UpdateStep:
     async def _asked_together(self, calling: Calling, contexts: Sequence[ACEStepContext], *, ahead: bool) -> Found:
         """Ask about several samples in one request, and halve their number until the answer is usable."""
         first = contexts[0]
+        # Marked before the prompt is written: a change in between counts as unseen, which costs a request at worst.
         mark = needed(first.skillbook, "skillbook", self).mark()
         with model_calls_for(first, "SkillManager", allow=self.allow, version=mark.version, together=True):
+            # Before the request, because the answer is recorded under the name of the first sample alone. If the
+            # process is killed after that, this note is how the others find their part of the answer.
             await calling.function(partial(_note_group, [_key_of(ctx).sample for ctx in contexts]))
             while len(contexts) > 1:
                 try:
@@ -238,6 +250,7 @@ class UpdateStep:
                         raise
                     problem = error
                 _log.info("%s; retrying with half of the %d reflections", problem, len(contexts))
+                # The others are missing in what is found, so they join new groups at their turns.
                 contexts = contexts[: len(contexts) // 2]
         return {_key_of(first): await self._asked(calling, first, ahead=ahead)}
 
@@ -268,6 +281,7 @@ class UpdateStep:
             scope = dataclasses.replace(current_call_scope(), sample=first, attempts={})
             answers = scope.asked_by("SkillManager", together=True, version=mark.version).answers
             with call_scope(dataclasses.replace(scope, answers=answers)):
+                # Only replays: when no recorded answer is left, the sample is asked about at its turn, not here.
                 while answers is not None and await calling.function(answers.has_next):
                     try:
                         return await self._one_answer(calling, [ctx], mark)
@@ -326,6 +340,7 @@ class UpdateStep:
         """
         client = getattr(self.skill_manager, "llm", None)
         book = needed(ctx.skillbook, "skillbook", self)
+        # At its own turn the sample holds the lane, so there is no later change to compare with.
         mark = book.mark() if ahead else None
         version = None if mark is None else mark.version
         with model_calls_for(ctx, "SkillManager", allow=self.allow, again=again, version=version):
@@ -364,6 +379,8 @@ class UpdateStep:
         """
         with self._lock:
             proposals = self._proposals.pop(current_call_scope().run_id, None)
+        # They cannot be cancelled, and their answers are recorded for a resumed run. The caller releases the run after
+        # this. Outside the lock, because it takes as long as the model does.
         if proposals is not None:
             proposals.wait()
 
@@ -457,9 +474,7 @@ def _with_source(
     """Add the source: the trace, those of a group that show the learning, and earlier ones that `InsightStep` found.
 
     Args:
-        operation: The operation.
         source: The part of the source that is the same for all operations of the sample.
-        reflection: The reflection.
         names: The ids of the traces in a group, by the names that the reflector knows; empty for a single trace.
         earlier: The names of earlier traces, by learning.
     """

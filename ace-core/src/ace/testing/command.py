@@ -104,7 +104,7 @@ class ObserverConformance(Conformance, is_suite=True):
             "the target is a class, which is instantiated for each event; name an instance",
         )
         for event in _events():
-            with _told(f"it raises at {type(event).__name__}"):
+            with _without_error(f"it raises at {type(event).__name__}"):
                 returned = observer(event)
             if inspect.iscoroutine(returned):
                 returned.close()
@@ -118,7 +118,7 @@ class ObserverConformance(Conformance, is_suite=True):
         class LaterEvent:
             """An event of a later release."""
 
-        with _told("it raises at an event of an unknown kind"):
+        with _without_error("it raises at an event of an unknown kind"):
             _observer(plugin_name)(LaterEvent())
 
     def test_many_threads(self, plugin_name: str) -> None:
@@ -131,7 +131,7 @@ class ObserverConformance(Conformance, is_suite=True):
             for place in taken:  # test_takes_every_event tells of the others
                 observer(events[place])
 
-        with _told("it raises when several threads call it"), ThreadPoolExecutor(8) as pool:
+        with _without_error("it raises when several threads call it"), ThreadPoolExecutor(8) as pool:
             list(pool.map(send, range(64)))
 
     def test_prints_nothing(self, plugin_name: str) -> None:
@@ -217,7 +217,7 @@ def _is_taken(observer: Any, event: Event) -> bool:
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
+def _without_error(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -85,9 +85,9 @@ class IntegrationConformance(Conformance, is_suite=True):
         book.add_skill("kit", LONG)
         book.add_skill("kit", SHORT)
         call_step(make_step(model, skill_budget_tokens=BUDGET), context(make_task(code_word(1)), book))
-        told = f"of two skills, one of which is longer than skill_budget_tokens={BUDGET},"
-        demand(not any("gamboge" in prompt for prompt in model.prompts), f"{told} the model was shown the long one")
-        demand(any(SHORT in prompt for prompt in model.prompts), f"{told} the model was not shown the short one")
+        what = f"of two skills, one of which is longer than skill_budget_tokens={BUDGET},"
+        demand(not any("gamboge" in prompt for prompt in model.prompts), f"{what} the model was shown the long one")
+        demand(any(SHORT in prompt for prompt in model.prompts), f"{what} the model was not shown the short one")
 
     def test_result(self, plugin_name: str, successful_result: object) -> None:
         """A result has `task`, `success`, `output`, `error`, and the ids of the cited skills as `skill_ids`."""

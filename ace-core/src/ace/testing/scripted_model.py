@@ -176,11 +176,7 @@ class TaskCancellingModel(ScriptedModel):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def watch(self, task: asyncio.Task[object]) -> None:
-        """Cancel this task, which runs on the running loop, when the model is asked.
-
-        Args:
-            task: The task.
-        """
+        """Cancel this task, which runs on the running loop, when the model is asked."""
         self._task, self._loop = task, asyncio.get_running_loop()
 
     def _begin(self, prompt: str) -> None:

@@ -114,11 +114,11 @@ class StoreConformance(Conformance, is_suite=True):
         store = _opened(plugin_name, location)
         for version in range(4):
             store.append(_commit(version, operations=f'["operation {version + 1}"]'))
-        told = [(event.version, event.operations, event.at, event.author) for event in store.events(1, 3)]
+        events = [(event.version, event.operations, event.at, event.author) for event in store.events(1, 3)]
         everything = [event.version for event in store.events()]
         store.close()
         wanted = [(number, f'["operation {number}"]', AT, "kit") for number in (2, 3)]
-        demand(told == wanted, f"events(1, 3) yields {told}")
+        demand(events == wanted, f"events(1, 3) yields {events}")
         demand(everything == [1, 2, 3, 4], f"events() yields the versions {everything}")
 
     def test_version_conflict(self, plugin_name: str, location: str) -> None:
@@ -242,7 +242,7 @@ class StoreConformance(Conformance, is_suite=True):
             store.record_answer(f"key {text}", text, AT, {"details": text})
         store.close()
         store = _opened(plugin_name, location)
-        told = {
+        returned = {
             "load": sorted((row.id, json.loads(row.data)) for row in store.load().skills),
             "events": [(event.key and event.key.sample, event.operations) for event in store.events()],
             "progress": [(row.key.sample, row.note) for row in store.progress(f"run {ODD}")],
@@ -256,7 +256,7 @@ class StoreConformance(Conformance, is_suite=True):
             "progress": samples,
             "recorded_answer": texts,
         }
-        for method, found in told.items():
+        for method, found in returned.items():
             demand(found == wanted[method], f"`{method}` returns other texts than were given, such as {ODD!r}")
 
     def test_many_skills(self, plugin_name: str, location: str) -> None:

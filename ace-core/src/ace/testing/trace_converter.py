@@ -82,11 +82,14 @@ class TraceConverterConformance(Conformance, is_suite=True):
 
     def test_success_and_failure(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
         """`success` is true for a successful run (or null, if the plugin does not run agents), otherwise false."""
-        told = convert(plugin_name, successful_result).get("success")
+        success = convert(plugin_name, successful_result).get("success")
         runs_agents = bool(loaded_plugin(plugin_name).specs_of(ExecuteStepSpec))
-        demand(told is True or (told is None and not runs_agents), f"the trace says success={told!r} where it was True")
-        told = convert(plugin_name, failed_result).get("success")
-        demand(told is False, f"the trace says success={told!r} where it was False")
+        demand(
+            success is True or (success is None and not runs_agents),
+            f"the trace says success={success!r} where it was True",
+        )
+        success = convert(plugin_name, failed_result).get("success")
+        demand(success is False, f"the trace says success={success!r} where it was False")
 
     def test_error_is_told(self, plugin_name: str, failed_result: object) -> None:
         """The trace of a failed run contains the error of the result, if that is a text."""

@@ -92,9 +92,6 @@ class TraceLog:
         A process that is killed while it appends leaves at most an incomplete last line. The next `append` terminates
         that line, which is then reported in `problems`. If the disk is full, the log is not changed.
 
-        Args:
-            trace: The trace.
-
         Raises:
             OSError: The log cannot be written.
             TypeError: The trace contains a value that cannot be written as JSON.

@@ -179,8 +179,8 @@ def _failures(trace: ExecutionTrace) -> list[str]:
     failed = [result for result in trace.execution_results if result.status == "fail"]
     sentences = []
     for result in failed:
-        told = [str(error) for error in result.errors[:_MOST_ERRORS]]
-        if len(result.errors) > len(told):
-            told.append(f"{len(result.errors) - len(told)} more errors")
-        sentences.append(f"{result.command or result.runner} failed" + (f": {'; '.join(told)}" if told else "."))
+        texts = [str(error) for error in result.errors[:_MOST_ERRORS]]
+        if len(result.errors) > len(texts):
+            texts.append(f"{len(result.errors) - len(texts)} more errors")
+        sentences.append(f"{result.command or result.runner} failed" + (f": {'; '.join(texts)}" if texts else "."))
     return sentences

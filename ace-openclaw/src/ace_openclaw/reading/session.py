@@ -81,8 +81,8 @@ def session_of_events(
         >>> session.session_id, dict(session.unknown_types), session.skipped_lines
         ('a', {'hologram': 1}, 1)
     """
-    given = list(events)
-    numbered = zip(given, places or map(str, range(1, len(given) + 1)), strict=True)
+    records = list(events)
+    numbered = zip(records, places or map(str, range(1, len(records) + 1)), strict=True)
     kept = [(event, place) for event, place in numbered if isinstance(event, Mapping)]
     header = next((event for event, _ in kept if event.get("type") == "session"), {})
     body = [(event, place) for event, place in kept if event.get("type") != "session"]
@@ -96,7 +96,7 @@ def session_of_events(
         workspace=workspace or text_in(header, "cwd"),
         status=status,
         leaf_id=leaf_id,
-        skipped_lines=skipped_lines + len(given) - len(kept),
+        skipped_lines=skipped_lines + len(records) - len(kept),
         unknown_types=dict(sorted(Counter(filter(None, (_unknown_type(event) for event, _ in body))).items())),
     )
 

@@ -73,11 +73,7 @@ class Access:
 
 
 def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
-    """Return a dependency that admits requests whose key has a scope.
-
-    Args:
-        scope: The scope.
-    """
+    """Return a dependency that admits requests whose key has a scope."""
 
     async def admitted(request: Request) -> AsyncIterator[Access]:
         state = state_of(request)
@@ -132,8 +128,8 @@ def _over(error: OverLimitError) -> ApiError:
 
 
 async def _key_of(request: Request, state: ServerState, origin: str) -> Key:
-    given = request.headers.get("authorization", "")
-    scheme, _, secret = given.partition(" ")
+    header = request.headers.get("authorization", "")
+    scheme, _, secret = header.partition(" ")
     found = None
     if scheme.lower() == "bearer" and (secret := secret.strip()):
         found = state.keys.recent(secret) or await anyio.to_thread.run_sync(state.keys.find, secret)
@@ -143,7 +139,7 @@ async def _key_of(request: Request, state: ServerState, origin: str) -> Key:
         state.limits.check_wrong_login(origin)
     except OverLimitError as error:
         raise _over(error) from None
-    if given:
+    if header:
         rejected: Callable[..., Any] = partial(audit.record, who="-", what="login.rejected", origin=origin)
         state.writer.write_later(rejected, last=True)
     raise ApiError(401, "The key is missing, wrong, expired or revoked; send 'Authorization: Bearer ace_...'.")

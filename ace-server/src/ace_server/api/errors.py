@@ -167,11 +167,7 @@ _HANDLERS: Final[Mapping[type[Exception], Callable[[Request, Any], Awaitable[Res
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Send every error in the same shape.
-
-    Args:
-        app: The app.
-    """
+    """Send every error in the same shape."""
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
 

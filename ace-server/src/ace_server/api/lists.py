@@ -211,7 +211,6 @@ async def rows_of(access: Access, query: Select) -> Sequence[sa.Row[Any]]:
 
     Args:
         access: The access of the request.
-        query: The query.
     """
 
     def read() -> Sequence[sa.Row[Any]]:
@@ -239,7 +238,6 @@ def from_row(model: Callable[..., Item], row: sa.Row[Any]) -> Item:
 
     Args:
         model: The class of the response, whose fields are columns.
-        row: The row.
     """
     return model(**row._mapping)
 

@@ -66,9 +66,9 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         if found is None:
             raise access.no_book(body.book)
         release, experiment, arm = found
-        given = await state.inference.answer(release, body.question, body.context or "")
-        await add_cost(access, given.usage)
-        state.metrics.model(given.usage.input_tokens, given.usage.output_tokens, given.usage.cost)
+        answer = await state.inference.answer(release, body.question, body.context or "")
+        await add_cost(access, answer.usage)
+        state.metrics.model(answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.cost)
         subject = None if body.subject is None else state.subjects.pseudonym(body.subject)
         state.recent.add(request, KnownRequest(release.book, subject))
         state.writer.insert_later(
@@ -76,7 +76,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
             request_row(
                 state.service.seal,
                 release,
-                given,
+                answer,
                 request=request,
                 key=access.key.id,
                 model=state.service.model,
@@ -90,15 +90,15 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         )
         return AnswerGiven(
             request_id=request,
-            answer=given.answer,
-            reasoning=given.reasoning,
-            skill_ids=list(given.skill_ids),
+            answer=answer.answer,
+            reasoning=answer.reasoning,
+            skill_ids=list(answer.skill_ids),
             release=release.id,
             usage=UsageOut(
-                model_calls=given.usage.calls,
-                input_tokens=given.usage.input_tokens,
-                output_tokens=given.usage.output_tokens,
-                cost=None if given.usage.unpriced_calls else given.usage.cost,
+                model_calls=answer.usage.calls,
+                input_tokens=answer.usage.input_tokens,
+                output_tokens=answer.usage.output_tokens,
+                cost=None if answer.usage.unpriced_calls else answer.usage.cost,
             ),
             experiment=None if experiment is None else experiment.id,
         )
@@ -112,7 +112,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         known = await _known_request(access.state, body.request_id)
         if known is None or not access.key.is_for(known.book):
             raise ApiError(404, "The request does not exist.")
-        given = GivenFeedback(
+        feedback = GivenFeedback(
             request=body.request_id,
             book=known.book,
             subject=known.subject,
@@ -125,7 +125,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         )
         try:
             return FeedbackAccepted(
-                feedback_id=await access.state.writer.write(store_feedback(access.state.service.seal, given))
+                feedback_id=await access.state.writer.write(store_feedback(access.state.service.seal, feedback))
             )
         except IdempotencyError:
             raise ApiError(409, "The idempotency key was used for other feedback.") from None

@@ -95,10 +95,6 @@ class ServerState:
 
 
 def state_of(request: Request) -> ServerState:
-    """Return the state of the app that a request came to.
-
-    Args:
-        request: The request.
-    """
+    """Return the state of the app that a request came to."""
     state: ServerState = request.app.state.server
     return state

@@ -1,4 +1,4 @@
-"""The pages: what a skillbook has learned, from which traces, what became of it, and what waits for review."""
+"""The pages: what a skillbook has learned, from which traces, what happened to it since, and what waits for review."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ __all__ = ["routes"]
 
 
 def routes(service: Service) -> Sequence[BaseRoute]:
-    """Return the routes of the pages of the service, which come after those of the API.
-
-    Args:
-        service: The service.
-    """
+    """Return the routes of the pages of the service, which come after those of the API."""
     from ace_server.pages.service_app import routes as service_routes  # the pages of one book need less
 
     return service_routes(service)

@@ -232,11 +232,11 @@ class BookPages:
         """Compare two versions."""
         with self._opened(request) as book:
             newest = 0 if book.timeline is None else book.timeline.version
-            given = [
+            chosen = [
                 SkillQuery.read({"version": request.query_params.get(name, "")}).version for name in ("from", "to")
             ]
-            first = 0 if given[0] is None else given[0]
-            second = newest if given[1] is None else given[1]
+            first = 0 if chosen[0] is None else chosen[0]
+            second = newest if chosen[1] is None else chosen[1]
             versions = [book.at(number) for number in (first, second)]
             missing = next((str(n) for n, v in zip((first, second), versions, strict=True) if v is None), "")
             before, after = (version.skills if version else [] for version in versions)
@@ -409,7 +409,6 @@ def error_page(request: Request, error: Exception, frame: Mapping[str, object]) 
     """Return the page for an error that is not a bug.
 
     Args:
-        request: The request.
         error: A `NotFoundError`, an `HTTPException`, or the error of a store.
         frame: What the frame of every page shows.
     """
@@ -424,11 +423,7 @@ def error_page(request: Request, error: Exception, frame: Mapping[str, object]) 
 
 
 def overview_of(book: OpenedBook) -> BookOverview:
-    """Return what the first page shows of a book.
-
-    Args:
-        book: The book.
-    """
+    """Return what the first page shows of a book."""
     active = book.newest.active
     judged = sorted((skill for skill in active if skill.helpful), key=lambda skill: -skill.helpful)
     doubted = [
@@ -455,7 +450,6 @@ def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
     """Return what the gates have refused in a run, as the history records it, oldest first.
 
     Args:
-        book: The book.
         run_id: The name of the run.
     """
     found = []
@@ -523,7 +517,6 @@ def samples_response(request: Request, run: RunSummary) -> Response:
 
     Args:
         request: The request, which asks for one.
-        run: The run.
     """
     rows = [
         (sample.key.sample, sample.key.epoch, sample.state, sample.version, sample.failures, sample.at, sample.problem)
@@ -589,7 +582,6 @@ def changes_of_run(book: OpenedBook, run_id: str) -> dict[int, Sequence[SkillCha
     """Return what each version of a run has changed.
 
     Args:
-        book: The book.
         run_id: The name of the run.
     """
     if book.timeline is None:
@@ -611,9 +603,5 @@ def _taught_trace(book: OpenedBook, trace_id: str) -> TaughtTrace:
 
 
 def without_vectors(skills: Sequence[Skill]) -> list[Skill]:
-    """Return the skills as the history has them, so that they can be compared with an older version.
-
-    Args:
-        skills: The skills.
-    """
+    """Return the skills as the history stores them, so that they can be compared with an older version."""
     return [skill if skill.embedding is None else skill.replace(embedding=None) for skill in skills]

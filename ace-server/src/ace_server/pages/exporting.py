@@ -25,11 +25,7 @@ Cell = str | int | float | None
 
 
 def wants_file(request: Request) -> bool:
-    """Return whether the address of a page asks for its table as a file.
-
-    Args:
-        request: The request.
-    """
+    """Return whether the address of a page asks for its table as a file."""
     return request.query_params.get("format", "") in FORMATS
 
 

@@ -45,8 +45,8 @@ def address(*parts: str, **parameters: str | int | None) -> str:
         '/books/team%20a/skills/maths-00001?version=3'
     """
     path = "/" + "/".join(quote(part, safe="") for part in parts)
-    given = {name.removesuffix("_"): value for name, value in parameters.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    query = {name.removesuffix("_"): value for name, value in parameters.items() if value not in (None, "")}
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def response(template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
@@ -138,7 +138,6 @@ def _outcome_of(sample: SampleSummary, changes: Mapping[int, Sequence[SkillChang
     """Return the outcome of a sample in words.
 
     Args:
-        sample: The sample.
         changes: Those of each version of its run, as far as the history can be read.
     """
     version = sample.version
@@ -242,7 +241,6 @@ def marked(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return a text in pieces, each with whether it is one of the words that were searched for.
 
     Args:
-        text: The text.
         words: The words, in any case.
 
     Example:

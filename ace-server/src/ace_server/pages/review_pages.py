@@ -202,7 +202,6 @@ def release_changes(site: ServiceSite, book: str, version: int) -> SkillbookDiff
     Args:
         site: The service.
         book: The name of the book.
-        version: The version.
     """
     release = tables.release
     query = sa.select(release.c.version).where(release.c.book == book, release.c.state == "published")

@@ -43,21 +43,13 @@ _NO_SESSION: Final = ""
 
 
 def routes(service: Service) -> Sequence[BaseRoute]:
-    """Return the routes of the pages. They come after those of the API, since they answer everything else.
-
-    Args:
-        service: The service.
-    """
+    """Return the routes of the pages. They come after those of the API, since they answer everything else."""
     return [Mount("/", app=_Pages(service))]
 
 
 @final
 class _Pages:
-    """The application with the pages. It remembers the whole app, whose state it shares.
-
-    Args:
-        service: The service.
-    """
+    """The application with the pages. It remembers the whole app, whose state it shares."""
 
     def __init__(self, service: Service) -> None:
         self._site = ServiceSite(service)
@@ -118,8 +110,8 @@ class _Pages:
 
     async def _log_in(self, request: Request) -> Response:
         form = await request.form()
-        given = {name: value for name, value in form.items() if isinstance(value, str)}
-        return await run_in_threadpool(self._log_in_with_key, request, given)
+        fields = {name: value for name, value in form.items() if isinstance(value, str)}
+        return await run_in_threadpool(self._log_in_with_key, request, fields)
 
     def _log_in_with_key(self, request: Request, form: dict[str, str]) -> Response:
         self._site.check_form(request, form, _NO_SESSION)

@@ -61,20 +61,12 @@ class RefusedError(Exception):
 
 
 def origin_of(request: Request) -> str:
-    """Return the address of the client.
-
-    Args:
-        request: The request.
-    """
+    """Return the address of the client."""
     return request.client.host if request.client is not None else "-"
 
 
 def is_same_origin(request: Request) -> bool:
-    """Return whether a form was sent by one of our own pages, as far as the browser says.
-
-    Args:
-        request: The request.
-    """
+    """Return whether a form was sent by one of our own pages, as far as the browser says."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
@@ -83,11 +75,7 @@ def is_same_origin(request: Request) -> bool:
 
 @final
 class ServiceSite:
-    """The service, as its pages see it. Its methods are called in threads.
-
-    Args:
-        service: The service.
-    """
+    """The service, as its pages see it. Its methods are called in threads."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -146,7 +134,6 @@ class ServiceSite:
         """Check that a form comes from one of our own pages, and was not sent before.
 
         Args:
-            request: The request.
             form: What was sent.
             session: The name of the login.
 
@@ -171,11 +158,7 @@ class ServiceSite:
     # Who, and what they do
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return the user who is logged in, here or at the proxy; None if the request has no valid session.
-
-        Args:
-            request: The request.
-        """
+        """Return the user who is logged in, here or at the proxy; None if the request has no valid session."""
         found = self.sessions.read_cookie(request.cookies.get(COOKIE, ""))
         if found is None:
             user = request.scope.get(USER)
@@ -187,11 +170,7 @@ class ServiceSite:
         return None if key is None else Visitor.with_key(key, session)
 
     def state(self, request: Request) -> ServerState:
-        """Return what the routes of the process share.
-
-        Args:
-            request: The request.
-        """
+        """Return what the routes of the process share."""
         state: ServerState = request.scope[PARENT].state.server
         return state
 
@@ -199,7 +178,6 @@ class ServiceSite:
         """Add a row to the audit log.
 
         Args:
-            request: The request.
             visitor: Who has done it.
             what: What was done.
             target: The id of the object.
@@ -215,7 +193,6 @@ class ServiceSite:
         If the result is False, nothing has changed, and no row is added.
 
         Args:
-            request: The request.
             visitor: Who makes it.
             what: What is done.
             target: The id of the object.
@@ -230,11 +207,7 @@ class ServiceSite:
     # Reading
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Row]:
-        """Return the rows of a query.
-
-        Args:
-            query: The query.
-        """
+        """Return the rows of a query."""
         with self.service.database.reading() as connection:
             return connection.execute(query).all()
 
@@ -242,7 +215,6 @@ class ServiceSite:
         """Return the row with an id.
 
         Args:
-            table: The table.
             identifier: The id.
             visitor: Who wants to see it.
 
@@ -292,7 +264,6 @@ class ServiceSite:
         """Return a page.
 
         Args:
-            request: The request.
             visitor: Who sees it.
             template: Its template.
             status: The HTTP status.
@@ -305,7 +276,6 @@ class ServiceSite:
         """Return what the frame of a page shows.
 
         Args:
-            request: The request.
             visitor: Who sees it.
         """
         path = request.url.path

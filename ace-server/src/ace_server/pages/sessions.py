@@ -42,7 +42,6 @@ class Visitor(Rights):
         """Return the visitor with a key.
 
         Args:
-            key: The key.
             session: The name of the login.
         """
         return cls(id=key.id, name=key.name, scopes=key.scopes, book=key.book, session=session)
@@ -70,11 +69,7 @@ class Visitor(Rights):
 
 @final
 class Sessions:
-    """Signs cookies and form tokens with keys that belong to those of the seal, so that all processes accept them.
-
-    Args:
-        seal: The seal.
-    """
+    """Signs cookies and form tokens with keys that belong to those of the seal, so that all processes accept them."""
 
     def __init__(self, seal: Seal) -> None:
         self._seal = seal

@@ -129,31 +129,19 @@ class SkillQuery:
 
 
 def status_of(skill: Skill) -> str:
-    """Return the status of a skill in one word: active, pinned, removed or merged.
-
-    Args:
-        skill: The skill.
-    """
+    """Return the status of a skill in one word: active, pinned, removed or merged."""
     if skill.is_active:
         return "pinned" if skill.pinned else "active"
     return "removed" if skill.merged_into is None else "merged"
 
 
 def to_json(skills: Sequence[Skill]) -> str:
-    """Return skills as a JSON list with all fields except the vectors.
-
-    Args:
-        skills: The skills.
-    """
+    """Return skills as a JSON list with all fields except the vectors."""
     return json.dumps([{**skill.to_dict(), "proof": skill.proof} for skill in skills], ensure_ascii=False, indent=1)
 
 
 def to_csv(skills: Sequence[Skill]) -> str:
-    """Return skills as a table for spreadsheets.
-
-    Args:
-        skills: The skills.
-    """
+    """Return skills as a table for spreadsheets."""
     columns = ("id", "section", "content", "status", "proof", *TAGS, "added", "changed", "traces")
     return exporting.to_csv(columns, map(_cells, skills))
 

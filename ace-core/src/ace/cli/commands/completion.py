@@ -20,7 +20,7 @@ def command(shell: Literal["bash", "zsh", "fish"], /) -> int:
         ace completion fish > ~/.config/fish/completions/ace.fish
 
     Args:
-        shell: The shell.
+        shell: The shell that will load the script.
     """
     from ace.cli.app import build_app
 

@@ -195,15 +195,15 @@ def _may_be_trace(head: bytes) -> bool:
 
 
 def _nothing_found(paths: Sequence[str], problems: Sequence[InputProblem]) -> str:
-    given = ", ".join(repr(path) for path in paths[:_PATHS_SHOWN])
+    names = ", ".join(repr(path) for path in paths[:_PATHS_SHOWN])
     if len(paths) > _PATHS_SHOWN:
-        given += f" and {len(paths) - _PATHS_SHOWN} more"
+        names += f" and {len(paths) - _PATHS_SHOWN} more"
     what = "give files, folders or globs of JSON, JSONL or text, or - for standard input"
     if not problems:
-        return f"no traces in {given}; {what}"
+        return f"no traces in {names}; {what}"
     if len(problems) == 1:
-        return f"nothing in {given} can be used; {problems[0].place}: {problems[0].reason}; {what}"
-    return f"nothing in {given} can be used; {what}{problem_lines(problems)}"
+        return f"nothing in {names} can be used; {problems[0].place}: {problems[0].reason}; {what}"
+    return f"nothing in {names} can be used; {what}{problem_lines(problems)}"
 
 
 def _check_paths(paths: Sequence[str]) -> None:
@@ -325,9 +325,6 @@ def event_files(traces: Sequence[RecordedTrace]) -> list[str]:
     """Return the names of the files whose lines were read as traces but are probably the events of one session.
 
     It checks for properties that the events of all agents share. Specific formats are the task of plugins.
-
-    Args:
-        traces: The traces.
     """
     lines: Counter[str] = Counter()
     names: dict[str, str] = {}
@@ -367,17 +364,17 @@ def _text(record: Mapping[str, object], names: Sequence[str]) -> str:
     return next((value for name in names if isinstance(value := record.get(name), str)), "")
 
 
-def task_ids(given: Iterable[str], source: str = "--task") -> tuple[str, ...]:
+def task_ids(values: Iterable[str], source: str = "--task") -> tuple[str, ...]:
     """Return the ids of tasks that an option names, without repetitions.
 
     Args:
-        given: The values of the option; each may be several ids, separated by commas.
+        values: The values of the option; each may be several ids, separated by commas.
         source: The option, for the error.
 
     Raises:
         UsageError: One of them is not the id of a task.
     """
-    found = dict.fromkeys(id.strip() for value in given for id in value.split(","))
+    found = dict.fromkeys(id.strip() for value in values for id in value.split(","))
     for id in found:
         try:
             check_task_id(id)

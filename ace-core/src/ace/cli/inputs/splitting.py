@@ -470,7 +470,6 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[_Element]:
     """Yield the elements of a JSON list.
 
     Args:
-        file: The file.
         start: Where its `[` is.
 
     Raises:

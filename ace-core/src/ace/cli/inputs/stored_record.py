@@ -50,17 +50,17 @@ class Part(NamedTuple):
 
 
 class StoredRecord(Mapping[str, str], UnreadRecord):
-    """The place of a record in a file. To others it shows the hash of the record, which names it.
+    """The place of a record in a file. Other code identifies the record by its hash.
 
     Args:
         path: The file.
-        start: Its first byte there.
-        length: How many bytes it has.
-        form: How the bytes are read.
+        start: The offset of its first byte.
+        length: Its size in bytes.
+        form: How the bytes are parsed.
         sha256: The hash of the bytes.
         table: The table that a row belongs to.
-        parts: Of the form "parts", where they are; start and length are those of the first one.
-        converter: Of the form "parts", the name of the trace converter that tells the parts of a value.
+        parts: For the form "parts", the places of all parts; start and length are those of the first one.
+        converter: For the form "parts", the name of the trace converter that splits a value.
     """
 
     __slots__ = ("_converter", "_form", "_length", "_parts", "_path", "_sha256", "_start", "_table")
@@ -212,7 +212,7 @@ def _messages(data: bytes) -> Iterator[object]:
 @contextmanager
 def readable_records() -> Iterator[None]:
     """Let the trace reader look through stored records, while a run needs it."""
-    told: set[str] = set()
+    warned: set[str] = set()
 
     def converted(trace: object) -> Mapping[str, object]:
         from ace.roles.trace_reading import read_trace
@@ -220,8 +220,8 @@ def readable_records() -> Iterator[None]:
         assert isinstance(trace, StoredRecord)
         record = read_trace(trace.load())
         passed_over = _passed_over(record["rest"].get("metadata")) if trace.form == "file" else ""
-        if passed_over and trace.path not in told:  # a trace is read again in the next epoch
-            told.add(trace.path)
+        if passed_over and trace.path not in warned:  # a trace is read again in the next epoch
+            warned.add(trace.path)
             logger.warning("%s: skipped %s", trace.path, passed_over)
         return {**record}
 

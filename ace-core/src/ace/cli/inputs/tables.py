@@ -98,7 +98,6 @@ class TableRows:
     """The rows of an open file after its header.
 
     Args:
-        file: The file.
         table: How its rows are written.
         size: Where the table ends; what is appended to the file meanwhile is not read.
     """
@@ -222,8 +221,8 @@ def _value(name: str, field: str) -> object:
 
     if name == "success" and field.strip().lower() in ("true", "false"):
         return field.strip().lower() == "true"
-    held = parsed_json(field) if name in ALIASES["steps"] else None
-    return held if isinstance(held, list) else field
+    steps = parsed_json(field) if name in ALIASES["steps"] else None
+    return steps if isinstance(steps, list) else field
 
 
 def _reader(lines: Iterator[str] | Sequence[str], table: TableFormat) -> Iterator[list[str]]:

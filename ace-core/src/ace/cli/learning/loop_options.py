@@ -134,9 +134,9 @@ class LoopFlags:
 
     def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...]:
         """Return the gates in the order in which they are asked."""
-        given = _NONE if self.use_legacy else self.gate
+        listed = _NONE if self.use_legacy else self.gate
         default = (*(("auto",) if is_loop else ()), *(("score",) if validates else ()))
-        names = [name.strip() for name in given.split(",")] if given is not None else list(default)
+        names = [name.strip() for name in listed.split(",")] if listed is not None else list(default)
         unknown = [name for name in names if name not in (*_GATES, _NONE)]
         if unknown:
             raise UsageError(f"--gate takes counters, cases, score, auto or none, not {unknown[0]!r}")
@@ -146,7 +146,7 @@ class LoopFlags:
             raise UsageError("--gate score needs samples to validate on: give --validate FILE")
         wants_gate = any(name != _NONE for name in names)
         if (wants_gate or self.watch) and not place.keeps_history:
-            why = "--watch" if self.watch else f"--gate {given}" if given else "the gate of --task and --mode"
+            why = "--watch" if self.watch else f"--gate {listed}" if listed else "the gate of --task and --mode"
             other = "" if self.watch else ", or --gate none"
             raise UsageError(
                 f"{why} needs a skillbook with a history, and {place.name!r} has none; "

@@ -66,7 +66,6 @@ def displayed(tally: Tally, *, quiet: bool = False) -> Iterator[Display]:
     """Show a tally while the block runs.
 
     Args:
-        tally: The tally.
         quiet: Whether to show nothing.
     """
     display: Display

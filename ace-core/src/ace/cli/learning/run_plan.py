@@ -43,7 +43,7 @@ __all__ = ["REASONS", "RunPlan"]
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of a run."""
+    """The outcome of a run."""
 
     stopped_by: str = ""
     failed: Sequence[FailedSample] = ()
@@ -215,9 +215,9 @@ class RunPlan:
     def _other_options(self) -> dict[str, object]:
         """Return the options of the run that are not settings, and its inputs."""
         settings = self.options.flags()
-        given = {name: value for name, value in vars(self.options).items() if name not in settings}
-        paths = {name: None if given[name] is None else str(given[name]) for name in ("config", "results", "log")}
-        return {"paths": list(self.paths), **given, **paths}
+        others = {name: value for name, value in vars(self.options).items() if name not in settings}
+        paths = {name: None if others[name] is None else str(others[name]) for name in ("config", "results", "log")}
+        return {"paths": list(self.paths), **others, **paths}
 
     def logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
         """Write the events of the run to the log while the block runs, if there is one.
@@ -237,7 +237,6 @@ class RunPlan:
 
         Args:
             target: The skillbook.
-            report: The report.
             further: What the command adds to it.
             stopped_by: Why the run was stopped; empty if it was not.
         """

@@ -328,11 +328,7 @@ def _shortened(text: str) -> str:
 
 
 def report_as_json(report: RunReport) -> dict[str, object]:
-    """Return the report as JSON values, for `--json`.
-
-    Args:
-        report: The report.
-    """
+    """Return the report as JSON values, for `--json`."""
     return {
         "traces": {
             "read": report.read,
@@ -357,7 +353,6 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
     """Print the report for people.
 
     Args:
-        report: The report.
         title: What was done, with the skillbook.
         noun: What one input is called.
         epochs: The number of passes over the inputs.
@@ -415,7 +410,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("tokens in from the provider's cache", _cached_share(use) if use.cached_input_tokens else ""),
         ("tokens in written to that cache", str(use.cache_write_tokens) if use.cache_write_tokens else ""),
         ("cost", _cost_of(use)),
-        ("proven", f"{proofs.proven}, {proofs.rewritten} of them with another text" if proofs.proven else ""),
+        ("proven", _proven(proofs)),
         ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
         ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
         ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
@@ -426,6 +421,11 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
 
 def _cached_share(use: ModelUse) -> str:
     return f"{use.cached_input_tokens} ({use.cached_input_tokens / max(1, use.input_tokens):.0%})"
+
+
+def _proven(proofs: ProofCounts) -> str:
+    reworded = f", {proofs.rewritten} of them reworded" if proofs.rewritten else ""
+    return f"{proofs.proven}{reworded}" if proofs.proven else ""
 
 
 def _cost_of(use: ModelUse) -> str:
@@ -445,7 +445,7 @@ def write_results(
     epochs: Sequence[Mapping[str, object]],
     book: Skillbook,
 ) -> None:
-    """Write the file of `--results`: what a run was asked for, what came of it, and the skillbook, as one JSON object.
+    """Write the file of `--results`: what a run was asked for, its outcome, and the skillbook, as one JSON object.
 
     The file is replaced atomically.
 
@@ -468,8 +468,8 @@ def write_results(
         },
         "options": dict(options),
     }
-    told = outcome.get("epochs")
-    told_of = {epoch["epoch"]: epoch for epoch in told} if isinstance(told, list) else {}
+    outcomes = outcome.get("epochs")
+    told_of = {epoch["epoch"]: epoch for epoch in outcomes} if isinstance(outcomes, list) else {}
     document = {
         "schema": JSON_SCHEMA,
         **about,
@@ -483,7 +483,7 @@ def write_results(
 
 
 def epochs_of(results: Sequence[SampleResult[ACEStepContext]], size: int) -> list[dict[str, object]]:
-    """Return what came of the samples of each epoch: how many failed, and the mean of each of their metrics.
+    """Return the outcome of each epoch: how many failed, and the mean of each of their metrics.
 
     Args:
         results: The results of all epochs, in order; those of the last epochs are missing if the run ended early.
@@ -527,4 +527,4 @@ def _means(found: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Return the mean of each metric, with the number of samples that have it."""
     names = dict.fromkeys(name for metrics in found for name in metrics)
     values = {name: [metrics[name] for metrics in found if name in metrics] for name in names}
-    return {name: {"mean": sum(given) / len(given), "samples": len(given)} for name, given in values.items()}
+    return {name: {"mean": sum(numbers) / len(numbers), "samples": len(numbers)} for name, numbers in values.items()}

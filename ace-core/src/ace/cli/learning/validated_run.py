@@ -101,7 +101,6 @@ def run_with_validation(
     are returned.
 
     Args:
-        runner: The runner.
         agent: Answers the validation samples.
         inputs: The inputs to learn from.
         settings: The settings of the command line.

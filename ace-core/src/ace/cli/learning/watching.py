@@ -145,7 +145,7 @@ class _Watcher:
         self._failures = 0  # in a row
         self._failed: dict[str, RecordedTrace] = {}
         self._current: RecordedTrace | None = None
-        self._told = 0
+        self._problems_reported = 0
 
     def work(self) -> None:
         store = self._book.store
@@ -227,9 +227,9 @@ class _Watcher:
             self._failures = 0
 
     def _tell_problems(self) -> None:
-        for problem in self.log.problems[self._told :]:
+        for problem in self.log.problems[self._problems_reported :]:
             note(f"ace: {self.log.path}:{problem.line}: {problem.reason}")
-        self._told = len(self.log.problems)
+        self._problems_reported = len(self.log.problems)
 
 
 def _parts(traces: Sequence[RecordedTrace]) -> list[Sequence[RecordedTrace]]:

@@ -33,7 +33,6 @@ def newest_version(book: Skillbook, location: str) -> int:
     """Return the newest version of a store.
 
     Args:
-        book: The book.
         location: Where it was opened.
 
     Raises:
@@ -51,7 +50,6 @@ def check_version(book: Skillbook, location: str, version: int) -> int:
     """Check that the history of a book has a version, and return it.
 
     Args:
-        book: The book.
         location: Where it was opened.
         version: The number that the user gave.
 

@@ -333,11 +333,7 @@ class FileReport:
 
 
 def report_as_json(report: FileReport) -> dict[str, object]:
-    """Return a report as JSON values.
-
-    Args:
-        report: The report.
-    """
+    """Return a report as JSON values."""
     return {
         "path": report.place,
         "imported": [
@@ -357,7 +353,6 @@ def print_reports(reports: Sequence[FileReport], *, verbose: bool) -> None:
     """Print the number of skills imported from each file, and notes on its other contents.
 
     Args:
-        reports: The reports.
         verbose: Whether to list every skill that was imported or skipped.
     """
     print_table(

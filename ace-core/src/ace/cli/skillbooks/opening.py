@@ -72,10 +72,10 @@ def text_or_stdin(text: str | None) -> str | None:
         return text
     try:
         # Read as bytes: the locale decides what the stream makes of other encodings.
-        held = sys.stdin.buffer.read().decode("utf-8-sig")
+        content = sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8 text (byte {error.start})") from error
-    return held.replace("\r\n", "\n").rstrip("\r\n")
+    return content.replace("\r\n", "\n").rstrip("\r\n")
 
 
 def is_store(location: str) -> bool:
@@ -163,7 +163,6 @@ def save(book: Skillbook, location: str, *, author: str) -> int | None:
     """Save the collected changes: in a store as one version, in a JSON file on top of its newest state.
 
     Args:
-        book: The book.
         location: Where it was opened.
         author: Who made the changes, for the history.
 

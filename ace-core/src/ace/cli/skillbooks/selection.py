@@ -50,7 +50,6 @@ def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:
     """Return a skill, active or not.
 
     Args:
-        book: The book.
         location: Where it was opened.
         skill_id: The id, with or without the brackets of a citation.
 
@@ -67,7 +66,6 @@ def find_active(book: Skillbook, location: str, skill_id: str) -> Skill:
     """Return a skill that agents can see.
 
     Args:
-        book: The book.
         location: Where it was opened.
         skill_id: The id, with or without the brackets of a citation.
 
@@ -99,7 +97,6 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
     """Return the error for an id that does not exist.
 
     Args:
-        book: The book.
         location: Where it was opened.
         skill_id: What the user typed.
     """

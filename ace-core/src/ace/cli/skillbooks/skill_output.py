@@ -31,11 +31,7 @@ _ARROW = "=>"
 
 
 def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
-    """Return all fields of a skill except the vector, and the verdict of its cases.
-
-    Args:
-        skill: The skill.
-    """
+    """Return all fields of a skill except the vector, and the verdict of its cases."""
     more = {"merged_into": skill.merged_into, "proof": skill.proof, "pinned": skill.pinned}
     return {**skill.to_dict(), **more}
 
@@ -74,7 +70,6 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
     """Print a table of skills; columns say which are proven, if one has a case, pinned, and not active.
 
     Args:
-        skills: The skills.
         title: A line above it.
     """
     columns = ["id", "section", "helpful", "harmful", "neutral", "content"]
@@ -101,7 +96,6 @@ def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
     """Print one skill with all its details, its cases, and the traces that it was learned from.
 
     Args:
-        skill: The skill.
         use: The number of times that agents saw and cited it.
     """
     facts = [
@@ -183,11 +177,7 @@ def _case_from(text: str, at: str) -> SkillCase:
 
 
 def as_option(case: SkillCase) -> str | None:
-    """Return the value of `--case` that recreates a case; None if the option cannot express it.
-
-    Args:
-        case: The case.
-    """
+    """Return the value of `--case` that recreates a case; None if the option cannot express it."""
     text = f"{case.question} {_ARROW} {case.expected}"
     if not case.expected:
         return None
@@ -195,16 +185,12 @@ def as_option(case: SkillCase) -> str | None:
         again = _case_from(text, case.made_at)
     except UsageError:
         return None
-    told = (case.id, case.expected, case.wrong, case.correction)
-    return text if told == (again.id, again.expected, "", "") else None
+    parts = (case.id, case.expected, case.wrong, case.correction)
+    return text if parts == (again.id, again.expected, "", "") else None
 
 
 def print_cases(skill: Skill) -> None:
-    """Print the cases of a skill, if any: the question, the wrong and the correct answer, and the last result.
-
-    Args:
-        skill: The skill.
-    """
+    """Print the cases of a skill, if any: the question, the wrong and the correct answer, and the last result."""
     if not skill.cases:
         return
     rows = [
@@ -225,11 +211,7 @@ def print_cases(skill: Skill) -> None:
 
 
 def proof_as_json(skill: Skill) -> dict[str, object]:
-    """Return the proof of a skill: each question, the answer before, the correct one, the answer after and its result.
-
-    Args:
-        skill: The skill.
-    """
+    """Return the proof of a skill: each question, the old, the correct and the new answer, and the result."""
     cases = [
         {
             "id": case.id,

@@ -119,7 +119,6 @@ def range_text(interval: Interval, *, signed: bool = False) -> str:
     """Return a value with its interval in brackets, to three digits of the largest of the three.
 
     Args:
-        interval: The interval.
         signed: Whether a plus sign is written.
 
     Example:
@@ -160,11 +159,7 @@ def _decimals(size: float) -> int:
 
 
 def measure_rows(comparison: Comparison) -> list[list[str]]:
-    """Return the cells of the table of measures: name, baseline, learned, difference, p, test.
-
-    Args:
-        comparison: The comparison.
-    """
+    """Return the cells of the table of measures: name, baseline, learned, difference, p, test."""
     rows = []
     for measure in comparison.measures:
         as_text = percent_text if measure.is_share else range_text
@@ -183,11 +178,7 @@ def measure_rows(comparison: Comparison) -> list[list[str]]:
 
 @checked_arguments()
 def json_report(report: EvaluationReport) -> dict[str, Any]:
-    """Return a report as JSON values, with the schema version first.
-
-    Args:
-        report: The report.
-    """
+    """Return a report as JSON values, with the schema version first."""
     comparison = report.comparison
     return {
         "schema": _REPORT_SCHEMA,
@@ -235,11 +226,7 @@ def _side(evaluation: Evaluation) -> dict[str, Any]:
 
 @checked_arguments()
 def markdown_report(report: EvaluationReport) -> str:
-    """Return a report as a Markdown text.
-
-    Args:
-        report: The report.
-    """
+    """Return a report as a Markdown text."""
     return "\n".join(_lines(report))
 
 

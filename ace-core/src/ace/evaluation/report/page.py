@@ -57,11 +57,7 @@ details > summary { cursor: pointer; color: var(--faint); margin: 10px 0; }
 
 @checked_arguments()
 def html_page(report: EvaluationReport) -> str:
-    """Return a report as an HTML page. Everything that a model wrote is escaped.
-
-    Args:
-        report: The report.
-    """
+    """Return a report as an HTML page. Everything that a model wrote is escaped."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -144,12 +140,12 @@ def _skills_over_time(points: Sequence[ValidationPoint]) -> Iterator[str]:
         return
     rows = []
     for skill_id, content in texts.items():
-        cells = [_held(skill_id in point.skills, is_kept=point.is_kept) for point in points]
+        cells = [_presence_cell(skill_id in point.skills, is_kept=point.is_kept) for point in points]
         rows.append([_name(skill_id), _cell(content), *cells])
     yield from _table(("skill", "text", *(str(point.samples) for point in points)), rows)
 
 
-def _held(is_there: bool, *, is_kept: bool) -> str:
+def _presence_cell(is_there: bool, *, is_kept: bool) -> str:
     name = "" if not is_there else "yes" if is_kept else "refused"
     label = {"": "not there", "yes": "there", "refused": "rolled back"}[name]
     return f'<td class="held"><span class="{name}" title="{label}"></span></td>'

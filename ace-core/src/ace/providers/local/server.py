@@ -262,7 +262,6 @@ def refusal_in(reply: Reply, model: str) -> LLMCallError:
     """Return the error for a reply that is not an answer; if known, it says what to do.
 
     Args:
-        reply: The reply.
         model: The model, as the user named it.
     """
     error = reply.body.get("error", {})

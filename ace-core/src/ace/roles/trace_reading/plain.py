@@ -157,14 +157,14 @@ def _attributes(value: object) -> list[tuple[str, object]]:
     for base in reversed(type(value).__mro__):
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            held = attribute_of(value, name, _MISSING)
-            if not name.startswith("__") and held is not _MISSING:
-                found[name] = held
+            content = attribute_of(value, name, _MISSING)
+            if not name.startswith("__") and content is not _MISSING:
+                found[name] = content
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found.update({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
     for store in ("__dict__", "__pydantic_extra__", "__pydantic_private__"):
-        held = attribute_of(value, store)
-        found.update(held if isinstance(held, dict) else {})
+        content = attribute_of(value, store)
+        found.update(content if isinstance(content, dict) else {})
     return [(name, item) for name, item in found.items() if not name.startswith("__")]
 
 

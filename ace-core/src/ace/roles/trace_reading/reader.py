@@ -101,10 +101,10 @@ def read_trace(trace: object) -> StandardTrace:
     if isinstance(trace, bytes | bytearray | memoryview):
         trace = decoded(bytes(trace))
     if isinstance(trace, str):
-        held = parsed_json(trace)
-        if held is None:
+        document = parsed_json(trace)
+        if document is None:
             return _from_text(trace) if trace else _empty()
-        trace = held
+        trace = document
     plain = to_plain(trace)
     if isinstance(plain, dict) and is_message(plain):
         plain = [plain]
@@ -263,21 +263,21 @@ def traces_in_batch(trace: object) -> dict[str, object] | None:
         >>> print(traces_in_batch([{"role": "user", "content": "2+2?"}]))
         None
     """
-    held = trace
+    found = trace
     if isinstance(trace, Mapping):
         if len(trace) != 1 or next(iter(trace)) not in ("items", "traces"):
             return None
-        held = next(iter(trace.values()))
-        if isinstance(held, Mapping):
-            return {str(name): item for name, item in held.items()}
-    if not isinstance(held, list | tuple) or not held:
+        found = next(iter(trace.values()))
+        if isinstance(found, Mapping):
+            return {str(name): item for name, item in found.items()}
+    if not isinstance(found, list | tuple) or not found:
         return None
-    if held is trace and not all(isinstance(item, Mapping) and _OF_TRACES.intersection(item) for item in held):
+    if found is trace and not all(isinstance(item, Mapping) and _OF_TRACES.intersection(item) for item in found):
         return None
     items: dict[str, object] = {}
-    for number, item in enumerate(held, 1):
-        given = (item.get("trace_id") or item.get("id")) if isinstance(item, Mapping) else None
-        name = str(given or number)
+    for number, item in enumerate(found, 1):
+        own_name = (item.get("trace_id") or item.get("id")) if isinstance(item, Mapping) else None
+        name = str(own_name or number)
         items[name if name not in items else f"{name}#{number}"] = item
     return items
 
@@ -305,7 +305,6 @@ def shown_names(names: Iterable[str], redactor: Redactor) -> dict[str, str]:
     """Return the names of the traces in a batch by the names that a model is shown, in the same order.
 
     Args:
-        names: The names.
         redactor: Redacts what is sensitive in them. Names that become equal get a number.
 
     Example:

@@ -64,12 +64,12 @@ def command(
     _check_cases(before, remove_case or ())
     cases = cases_from(case)
     is_in_editor = text is None and section is None and not cases and not remove_case
-    given = text_or_stdin(text)
-    if given is not None and not given.strip():
+    new_text = text_or_stdin(text)
+    if new_text is not None and not new_text.strip():
         raise UsageError(
             f"the new text is empty, so nothing was changed; `ace skillbook remove {before.id}` removes it"
         )
-    with edited(before.content) if is_in_editor else nullcontext(given) as content, opened(location) as book:
+    with edited(before.content) if is_in_editor else nullcontext(new_text) as content, opened(location) as book:
         now = find_active(book, location, skill_id)
         if is_in_editor and now.content != before.content and content != before.content:
             raise UsageError(f"another process changed the skill {before.id!r} meanwhile, so nothing was changed")

@@ -177,7 +177,6 @@ def _exported_text(book: Skillbook, export_format: _ExportFormat) -> str:
     """Return the skills as a text.
 
     Args:
-        book: The book.
         export_format: The format; one that consists of a single text.
 
     Raises:
@@ -214,7 +213,6 @@ def _write_export(
     """Write the skills.
 
     Args:
-        book: The book.
         file: The file, as `_written_file` gave it.
         export_format: The format.
         name: The name in a `SKILL.md`; by default that of its folder.

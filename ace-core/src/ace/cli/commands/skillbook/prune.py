@@ -80,8 +80,8 @@ def command(
             raise UsageError(f"{name} must be a number of at least {least}, got {value:g}")
     check_from_one({"--workers": workers})
     check_output_file("--answers", answers)
-    given = {**model_options.flags(), "answers": answers, "workers": workers}
-    if not unneeded and any(value is not None for value in given.values()):
+    options = {**model_options.flags(), "answers": answers, "workers": workers}
+    if not unneeded and any(value is not None for value in options.values()):
         raise UsageError("the options of the model, --answers and --workers are for --unneeded; add it")
     settings = load_settings({**model_options.flags(), "workers": workers, "skillbook": skillbook})
     rules = PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
