@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from ace.arguments import instance_of
+from ace.decoding import LARGEST_COUNT
 from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook import history
@@ -54,7 +55,6 @@ from ace.skillbook.events import (
 )
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.json_read import decision_pair, object_value, read_entries
-from ace.skillbook.json_write import LARGEST_COUNT
 from ace.skillbook.state import BookState
 from ace.skillbook.store import (
     AlreadyCommittedError,
