@@ -75,7 +75,7 @@ def test_each_argument_is_accepted_up_to_its_limit(
     for value in refused:
         with pytest.raises(ValidationError) as found:
             model.model_validate({**rest, name: value}, context=config)
-        assert {each["loc"][0] for each in found.value.errors()} == {name}
+        assert {error["loc"][0] for error in found.value.errors()} == {name}
 
 
 @pytest.mark.parametrize(("model", "rest"), [(model, rest) for model, rest, *_ in BORDERS])

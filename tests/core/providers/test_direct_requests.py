@@ -133,7 +133,9 @@ for model in ("openai/m-1", "openai/m-latest", "m-1", "m-latest"):
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_a_model_that_does_not_chat_is_left_to_litellm(provider: str) -> None:
     models = load_litellm().model_cost.items()
-    others = [name for name, each in models if each.get("litellm_provider") == provider and each.get("mode") != "chat"]
+    others = [
+        name for name, model in models if model.get("litellm_provider") == provider and model.get("mode") != "chat"
+    ]
     assert [name for name in others if direct_request(request(name)) is not None] == []
     with_prefix = [f"{provider}/{name}" for name in others if not name.startswith(f"{provider}/")]
     assert [name for name in with_prefix if direct_request(request(name)) is not None] == []
@@ -176,7 +178,9 @@ def test_an_openai_server_gets_the_request_that_litellm_would_send(model: str, s
         assert_same_request(server, request(model, f"{server.api_base}/", **settings))
 
 
-ANTHROPIC_SETTINGS = {name: each for name, each in SETTINGS.items() if name not in ("no limits", "seed", "a schema")}
+ANTHROPIC_SETTINGS = {
+    name: settings for name, settings in SETTINGS.items() if name not in ("no limits", "seed", "a schema")
+}
 
 
 @pytest.mark.parametrize("settings", [*ANTHROPIC_SETTINGS.values(), {"top_k": 3}], ids=[*ANTHROPIC_SETTINGS, "top_k"])
@@ -235,8 +239,8 @@ VARIABLES = {
 @pytest.mark.parametrize(("name", "value"), VARIABLES.values(), ids=VARIABLES)
 def test_variables_that_litellm_reads_count(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request("openai/scripted", "http://127.0.0.1:9/v1")
-    for each in ("NO_PROXY", "no_proxy", "ACE_MODEL_CLIENT"):
-        monkeypatch.delenv(each, raising=False)
+    for variable in ("NO_PROXY", "no_proxy", "ACE_MODEL_CLIENT"):
+        monkeypatch.delenv(variable, raising=False)
     assert direct_request(asked) is not None
     monkeypatch.setenv(name, value)
     assert direct_request(asked) is None
@@ -270,13 +274,13 @@ ADDRESSES = ["OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_API_BASE", "ANTHRO
 def test_addresses_of_the_environment_are_read_as_litellm_reads_them(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in ADDRESSES:
-        monkeypatch.delenv(each, raising=False)
+    for address in ADDRESSES:
+        monkeypatch.delenv(address, raising=False)
     model = "gpt-4o-mini" if variable.startswith("OPENAI") else "anthropic/scripted"
     with ScriptedServer(in_turn(HttpError(400))) as server:
-        for each in ADDRESSES[ADDRESSES.index(variable) : ADDRESSES.index(variable) + 2]:  # the first one counts
-            if each.partition("_")[0] == variable.partition("_")[0]:
-                monkeypatch.setenv(each, f"{server.url}/{each}")
+        for address in ADDRESSES[ADDRESSES.index(variable) : ADDRESSES.index(variable) + 2]:  # the first one counts
+            if address.partition("_")[0] == variable.partition("_")[0]:
+                monkeypatch.setenv(address, f"{server.url}/{address}")
         assert_same_request(server, request(model))
 
 
@@ -367,7 +371,7 @@ def test_an_anthropic_answer_counts_for_the_same(model: str, reply: AnthropicRep
     with ScriptedAnthropicServer(lambda asked: reply) as server:
         asked = request(model, server.url)
         assert_same_outcome(direct_requests.send(asked), litellm_library.send(asked))
-        first, second = (each.body for each in server.requests)
+        first, second = (sent.body for sent in server.requests)
         assert first == second
 
 

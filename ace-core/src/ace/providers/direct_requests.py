@@ -320,7 +320,7 @@ def _is_variable_for_litellm(name: str) -> bool:
 
 
 def _are_texts(headers: object) -> bool:
-    return isinstance(headers, Mapping) and all(isinstance(each, str) for pair in headers.items() for each in pair)
+    return isinstance(headers, Mapping) and all(isinstance(text, str) for pair in headers.items() for text in pair)
 
 
 def _is_plain_message(message: Mapping[str, Any]) -> bool:
@@ -375,7 +375,7 @@ def _is_proxied(scheme: str, host: str) -> bool:
     if not any(name.lower() in proxies and value for name, value in os.environ.items()) and not _system_proxies():
         return False
     exceptions = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    return not any(each.strip() in ("*", host) for each in exceptions.split(","))
+    return not any(exception.strip() in ("*", host) for exception in exceptions.split(","))
 
 
 def _system_proxies() -> bool:
@@ -403,7 +403,9 @@ def _openai_body(request: Mapping[str, Any], name: str) -> _Body | None:
         return None
     if is_o_series and not entry.get("supports_system_messages"):
         roles = {"system": "user"}
-        body["messages"] = [{**each, "role": roles.get(each["role"], each["role"])} for each in request["messages"]]
+        body["messages"] = [
+            {**message, "role": roles.get(message["role"], message["role"])} for message in request["messages"]
+        ]
     if is_reasoning and not entry:
         return None  # whether it takes a temperature is in the table only
     takes_temperature = not is_o_series and entry.get("default_reasoning_effort") == "none"
@@ -419,7 +421,7 @@ _NOT_SENT = frozenset({"api_base", "api_key", "drop_params", "extra_headers", "m
 
 
 def _anthropic_body(request: Mapping[str, Any], name: str) -> _Body | None:
-    messages = [(each["role"], _text_parts(each["content"])) for each in request["messages"]]
+    messages = [(message["role"], _text_parts(message["content"])) for message in request["messages"]]
     if any(not part["text"].strip() for _, parts in messages for part in parts):
         return None  # the server refuses empty texts, and LiteLLM has its ways around that
     system: list[_Body] = []
@@ -445,7 +447,9 @@ def _anthropic_body(request: Mapping[str, Any], name: str) -> _Body | None:
     stop = request.get("stop")
     if stop is not None:
         sequences = [stop] if isinstance(stop, str) else stop
-        if not isinstance(sequences, list) or not all(isinstance(each, str) and each.strip() for each in sequences):
+        if not isinstance(sequences, list) or not all(
+            isinstance(sequence, str) and sequence.strip() for sequence in sequences
+        ):
             return None
         body["stop_sequences"] = sequences
     return {**body, "system": system} if system else body
@@ -624,7 +628,9 @@ def _as_chat_completion(message: ResponseObject) -> ResponseObject:
     if calls:
         answer["tool_calls"] = calls
     # Thoughts are blocks of their own here; what looks like them is text.
-    answer["reasoning_content"] = "".join(each.get("thinking") or "" for each in blocks if each["type"] == "thinking")
+    answer["reasoning_content"] = "".join(
+        block.get("thinking") or "" for block in blocks if block["type"] == "thinking"
+    )
     choice = ResponseObject(index=0, message=answer, finish_reason=message["stop_reason"])
     usage = message["usage"]
     read, written = (usage.get(f"cache_{kind}_input_tokens") or 0 for kind in ("read", "creation"))

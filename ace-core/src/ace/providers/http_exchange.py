@@ -271,7 +271,7 @@ class _IdleConnections:
     def forget(self) -> None:
         """Drop all connections, because a forked child must not write to those of its parent."""
         self._lock = threading.Lock()
-        for connection in [each for waiting in self._connections.values() for each in waiting]:
+        for connection in [idle for waiting in self._connections.values() for idle in waiting]:
             connection.close()
         self._connections.clear()
 
