@@ -252,10 +252,13 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
         fields["id"] = id  # the string object of the key: its hash is cached, and it is stored once
         fields["section"] = names.setdefault(fields["section"], fields["section"])
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
+        if len(fields) == len(_SKILL_FIELDS):
+            fields["merged_into"], fields["pinned"], fields["cases"] = None, False, ()
+        else:
+            fields.setdefault("merged_into", None)
+            fields.setdefault("pinned", False)
+            fields["cases"] = tuple(map(_case, fields.get("cases", ())))
         fields["embedding"] = None
-        fields.setdefault("merged_into", None)
-        fields["cases"] = tuple(map(_case, fields["cases"])) if "cases" in fields else ()
-        fields.setdefault("pinned", False)
     return [skill_from_fields(fields) for fields in entries.values()]
 
 
@@ -268,6 +271,7 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
     columns = _columns(rows, *_SKILL_SHAPES)
     if columns is None:
         return False
+    longer = [fields for fields in rows if len(fields) > len(_SKILL_FIELDS)]
     types = {name: set(map(type, values)) for name, values in columns.items()}
     counts = [columns[tag] for tag in TAGS]
     return (
@@ -283,9 +287,9 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
         and set(columns["status"]) <= {ACTIVE, INVALID}
         and types["sources"] == {list}
         and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
-        and all(fields["pinned"] is True for fields in rows if "pinned" in fields)
-        and all(type(fields["merged_into"]) is str for fields in rows if "merged_into" in fields)
-        and _all_cases_as_written([fields["cases"] for fields in rows if "cases" in fields])
+        and all(fields.get("pinned", True) is True for fields in longer)
+        and all(type(fields.get("merged_into", "")) is str for fields in longer)
+        and _all_cases_as_written([fields["cases"] for fields in longer if "cases" in fields])
     )
 
 
