@@ -10,7 +10,7 @@ import pytest
 import ace
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
-INTERNAL = {"ace.gc_pause", "ace.registry"}
+INTERNAL = {"ace.decoding", "ace.gc_pause", "ace.registry"}
 """They serve the core itself, and are promised to no one."""
 PUBLIC_MODULES = ["ace"] + [
     module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if module.name not in INTERNAL

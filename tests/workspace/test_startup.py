@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ace
+from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.loaded_modules import modules_of_command, top_level
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -87,6 +88,21 @@ def test_showing_a_skillbook_loads_its_own_command_only(tmp_path: Path) -> None:
     commands = {module for module in loaded if module.startswith("ace.cli.commands.skillbook.")}
     assert commands == {"ace.cli.commands.skillbook.show"}
     assert {"ace.cases", "ace.redaction", "asyncio", "http", "rich", "sqlite3"} & loaded == set()
+
+
+@pytest.mark.parametrize("suffix", ["json", "db"])
+def test_a_skillbook_that_ace_wrote_is_read_without_pydantic(tmp_path: Path, suffix: str) -> None:
+    with Skillbook.open(tmp_path / f"skills.{suffix}") as book:
+        case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+        skill = book.add_skill("maths", "Add.", cases=[case], insight_source=InsightSource("t1"))
+        others = [book.add_skill("maths", f"Add {number}.") for number in range(3)]
+        book.merge_skills(others[0].id, [others[1].id])
+        book.keep_apart(skill.id, others[2].id, similarity=0.5)
+        book.update_skill(skill.id, pinned=True)
+        if suffix == "json":
+            book.save_to_file(tmp_path / "skills.json")
+    printed, loaded = modules_of_command(tmp_path, "skillbook", "show", "--skillbook", f"skills.{suffix}")
+    assert "Add." in printed and "pydantic" not in set(map(top_level, loaded))
 
 
 @pytest.mark.parametrize("suffix", ["json", "db"])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from ace.arguments import instance_of, shown
+from ace.arguments import instance_of
+from ace.decoding import NO_OTHER_FIELDS, Count, DecodingError, Exactly, Finite, Truth, decoded
 from ace.json_fields import JsonValue
 
 TAGS = ("helpful", "harmful", "neutral")
@@ -17,6 +18,8 @@ TAGS = ("helpful", "harmful", "neutral")
 
 ACTIVE = "active"
 INVALID = "invalid"
+Status = Annotated[str, Exactly(type="literal", expected=[ACTIVE, INVALID])]
+"""Whether a skill is shown to agents."""
 
 CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "environment", "judge"]
 """The ways to check an answer; see `CaseCheck`."""
@@ -51,13 +54,15 @@ class InsightSource:
         'runs.jsonl#12'
     """
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     trace_id: str = ""
     """Identity of the trace: its place, or a hash of the raw record."""
     sample_question: str = ""
     """The question that the trace answers."""
-    epoch: int = 0
+    epoch: Count = 0
     """The epoch in which it was learned, from 1; 0 if there is none."""
-    step: int = 0
+    step: Count = 0
     """The position of the sample in its epoch, from 1; 0 if there is none."""
     integration: str = ""
     """The name of the runner or plugin that made the trace."""
@@ -79,6 +84,8 @@ class CaseCheck:
         >>> CaseCheck("contains", "14h30").to_dict()
         {'kind': 'contains', 'value': '14h30'}
     """
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     kind: CheckKind
     """`exact`: the value alone. `contains`: every line of the value, each as whole words or codes. `any_of`: one of
@@ -103,6 +110,8 @@ class SkillCase:
         >>> case.last_result, len(case.id)
         ('not_run', 12)
     """
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     id: str
     """A hash of the question, its context and the check."""
@@ -186,32 +195,12 @@ class SkillCase:
             >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
             >>> SkillCase.from_dict(case.to_dict()) == case
             True
-            >>> SkillCase.from_dict({**case.to_dict(), "check": {"kind": "equals", "value": "4"}})
-            Traceback (most recent call last):
-            ...
-            ValueError: check.kind: must be one of exact, contains, ..., got 'equals'
         """
-        if unknown := data.keys() - cls.__dataclass_fields__.keys():
-            raise ValueError(f"{min(unknown)}: unknown field")
-        fields: dict[str, object] = {name: _field(data, name) for name in ("id", "question")}
-        for name, value in fields.items():
-            if not str(value).strip():
-                raise ValueError(f"{name}: must not be empty")
-        check = data.get("check")
-        if not isinstance(check, Mapping):
-            raise ValueError(f"check: must be an object, got {shown(check)}")
-        if unknown := check.keys() - CaseCheck.__dataclass_fields__.keys():
-            raise ValueError(f"check.{min(unknown)}: unknown field")
-        fields["check"] = case_check_from_fields(
-            {
-                "kind": _field(check, "kind", CHECK_KINDS, place="check."),
-                "value": _field(check, "value", place="check."),
-            }
-        )
-        for name in cls.__dataclass_fields__.keys() - fields.keys() - {"last_result"}:
-            fields[name] = _field(data, name) if name in data else ""
-        fields["last_result"] = _field(data, "last_result", CASE_RESULTS) if "last_result" in data else "not_run"
-        return case_from_fields({name: fields[name] for name in cls.__dataclass_fields__})
+        case = decoded(cls, {"check": None, **data})
+        for name in ("id", "question"):
+            if not getattr(case, name).strip():
+                raise DecodingError(f".{name}", "must not be empty")
+        return case
 
     def to_dict(self) -> dict[str, str | dict[str, str]]:
         """Return the fields as a dict, in a fixed order."""
@@ -228,17 +217,19 @@ class Skill:
         (True, {'helpful': 2, 'harmful': 0, 'neutral': 0})
     """
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     id: str
     """The id, which answers cite, such as `geography-00001`."""
     section: str
     """The section that the skill belongs to."""
     content: str
     """The text of the strategy."""
-    helpful: int = 0
+    helpful: Count = 0
     """The number of times that it was judged helpful."""
-    harmful: int = 0
+    harmful: Count = 0
     """The number of times that it was judged harmful."""
-    neutral: int = 0
+    neutral: Count = 0
     """The number of times that it was judged to have made no difference."""
     justification: str | None = None
     """The reason for the skill."""
@@ -250,7 +241,7 @@ class Skill:
     """The time of the last change: ISO 8601, UTC."""
     embedding: bytes | None = None
     """The vector of the content: float32, little endian; removed when the content changes."""
-    status: str = ACTIVE
+    status: Status = ACTIVE
     """`active`, or `invalid` after a soft removal."""
     sources: tuple[InsightSource, ...] = ()
     """The traces that this skill was learned from, oldest first."""
@@ -258,7 +249,7 @@ class Skill:
     """The skill that this one was merged into, if any."""
     cases: tuple[SkillCase, ...] = ()
     """The cases that prove this skill, oldest first."""
-    pinned: bool = False
+    pinned: Truth = False
     """Whether the user pinned it: it comes first, and neither learning nor pruning changes or removes it."""
 
     @property
@@ -365,13 +356,15 @@ def case_check_from_fields(fields: dict[str, object]) -> CaseCheck:
 class SimilarityDecision:
     """The decision to keep both of two similar skills."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     decision: str = "KEEP"
     """The judgement; only `KEEP` stops the pair from being reported again."""
     reasoning: str = ""
     """The reason."""
     decided_at: str = ""
     """The time of the decision: ISO 8601, UTC."""
-    similarity_at_decision: float = 0.0
+    similarity_at_decision: Finite = 0.0
     """The similarity of the pair when it was judged, from -1 to 1."""
 
     def to_dict(self) -> dict[str, str | float]:
@@ -409,15 +402,3 @@ def missing_cases(skill: Skill, other: Skill) -> tuple[SkillCase, ...]:
     """Return the cases that the other skill has and this one lacks, by their ids."""
     known = {case.id for case in skill.cases}
     return tuple(case for case in other.cases if case.id not in known)
-
-
-def _field(data: Mapping[str, object], name: str, allowed: tuple[str, ...] = (), *, place: str = "") -> str:
-    """Return a text of a case, which must be one of the allowed ones, if there are any."""
-    if name not in data:
-        raise ValueError(f"{place}{name}: this field is missing")
-    value = data[name]
-    if not isinstance(value, str):
-        raise ValueError(f"{place}{name}: must be a string, got {shown(value)}")
-    if allowed and value not in allowed:
-        raise ValueError(f"{place}{name}: must be one of {', '.join(allowed)}, got {shown(value)}")
-    return value

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import SampleKey, Skillbook, SkillbookError, SkillbookFileError, SkillbookStoreError
+from ace.skillbook.events import CaseChange, CaseRun, CasesChanged, Tagged
 from ace.skillbook.sqlite_file import MIGRATIONS, SqliteFile, bring_up_to_date
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
@@ -151,6 +152,57 @@ def test_a_damaged_history_is_named_and_the_skills_of_today_are_there(path: Path
     assert [(skill.content, skill.helpful) for skill in book] == [("One.", 1), ("Two.", 0)]
     book.add_skill("a", "Three.")
     assert opened(path).dumps() == book.dumps()
+
+
+TAG = {"kind": "tag", "skill_id": "a-00001", "counters": {"helpful": 1}, "at": "2026-01-01"}
+PASSED = ["c1", "passed", "2026-01-01", "m", "4"]
+
+
+def cases_event(**change: object) -> dict[str, object]:
+    return {"kind": "cases", "skills": {"a-00001": change}, "at": "2026-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({**TAG, "skill_id": 5}, "skill_id: must be a string, got 5"),
+        ({**TAG, "counters": {"helpful": True}}, "counters.helpful: must be a whole number, got True"),
+        ({**TAG, "counters": {"great": 1}}, "counters.great: must be one of helpful, harmful, neutral, got 'great'"),
+        ({**TAG, "counters": {"helpful": 2**53}}, "counters.helpful: must be from 0 to 9007199254740991"),
+        ({"kind": "tag"}, "skill_id: this field is missing"),
+        ({"kind": "remove", "skill_id": "a", "soft": 1, "at": ""}, "soft: must be true or false, got 1"),
+        ({"kind": "merge", "keep_id": "a", "merged_ids": "b", "content": None, "at": ""}, "merged_ids: must be a list"),
+        ({"kind": "embed", "skills": [["a-00001"]]}, "skills[0][1]: this field is missing"),
+        ({"kind": "add", "skill": {"id": "b-1", "section": "b"}, "number": 1}, "skills['b-1'].content"),
+        (cases_event(results=[[*PASSED[:1], "great", *PASSED[2:]]]), "skills['a-00001'].results[0][1]: must be one of"),
+        (cases_event(colour="red"), "skills['a-00001'].colour: unknown field"),
+        ({"kind": "sing"}, "unknown kind of event 'sing', written by a newer version of ace"),
+    ],
+)
+def test_an_event_that_cannot_be_read_is_named_with_the_field(
+    path: Path, event: dict[str, object], message: str
+) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "One.")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE event SET operations = ?", (json.dumps([event]),))
+    with pytest.raises(SkillbookFileError) as caught:
+        opened(path).history()
+    assert f"version 1 of the history: it cannot be read: {message}" in str(caught.value)
+
+
+def test_an_event_may_have_fields_of_a_later_version_and_results_of_an_earlier_one(path: Path) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "One.")
+    events = [{**TAG, "colour": "red"}, cases_event(results=[PASSED, PASSED[:4]])]
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE event SET operations = ?", (json.dumps(events),))
+    [entry] = opened(path).history()
+    runs = (CaseRun("c1", "passed", "2026-01-01", "m", "4"), CaseRun("c1", "passed", "2026-01-01", "m"))
+    assert entry.events == (
+        Tagged("a-00001", {"helpful": 1}, "2026-01-01"),
+        CasesChanged({"a-00001": CaseChange(results=runs)}, "2026-01-01"),
+    )
 
 
 def test_reading_an_empty_file_leaves_it_empty(tmp_path: Path) -> None:

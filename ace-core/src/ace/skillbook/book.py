@@ -108,6 +108,12 @@ class Skillbook:
         self._clock = clock
         self._count_tokens = count_tokens
         self._ranker: Ranker = ranker if ranker is not None else LexicalRanker()
+        # Protects everything below. It is held while a change is made and committed, so that the journal and the store
+        # have the changes of all threads in the same order; a thread that waits for another process keeps the others
+        # waiting. Reentrant, because public methods call each other. Locks of files are taken while it is held, never
+        # the other way round. Methods that look up one value (`get_skill`, `in`, `len`, `version`) do without it: a
+        # lookup in a dict is atomic, and a skill never changes. So do those that only read the history: the store has a
+        # lock of its own, and a version never changes.
         self._lock = threading.RLock()
         self._state = BookState()
         self._prompts: dict[str, PromptCache] = {}
@@ -235,6 +241,7 @@ class Skillbook:
             >>> tuesday.save_to_file(path, merge=True)
         """
         kind = self._kind_to_save(path, merge=merge, overwrite=overwrite)
+        # Held until the journal is in step with the file: a change in between would be in neither of them.
         with self._lock:
             if kind is not None:
                 self._save_to_store(path)
@@ -291,7 +298,7 @@ class Skillbook:
 
         Afterwards, the skills can still be read, but not changed.
         """
-        with self._lock:
+        with self._lock:  # a change of another thread comes before the commit, or raises an error
             if self._binding is not None and not self._binding.is_closed:
                 self.commit()
                 self._binding.close()
@@ -970,11 +977,13 @@ class Skillbook:
             author: The author of that last commit, if this is the outermost block.
         """
         check_note(author)
+        # The lock is not held within the block, which may call models for minutes. Changes of other threads in the
+        # meantime are deferred too, and committed with the next batch.
         with self._lock:
             self._deferring += 1
         try:
             yield
-        finally:
+        finally:  # also after an error: the changes are in memory, where other threads have seen them
             with self._lock:
                 self._deferring -= 1
                 if not self._deferring:
@@ -1088,7 +1097,9 @@ class Skillbook:
         """Return every change to a skill, oldest first."""
         return self._bound().blame(skill_id)
 
-    # Every change is an event: `_make` applies it to the state, `_commit` writes it to the store.
+    # Every change is an event: `_make` applies it to the state, `_commit` writes it to the store. In this order, since
+    # the state decides whether an event is possible, and which id a skill gets. If the commit fails, `StoreBinding`
+    # undoes the event. In between, only threads that read without the lock can see it.
 
     def _make(self, event: Event) -> Event:
         """Apply an event, and record it in the journal if there is one."""
@@ -1139,7 +1150,7 @@ class Skillbook:
         binding = StoreBinding(store, location)
         try:
             binding.load(self._state)
-        except BaseException:
+        except BaseException:  # no one else has the store, so no one else would close it
             binding.close()
             raise
         self._binding = binding
@@ -1211,6 +1222,7 @@ class Skillbook:
         return selection.ranked(self.skills(), query, self._ranker) if by_words is None else by_words.all(query)
 
     def _skill_changed(self, before: Skill | None, after: Skill | None) -> None:
+        """Tell the caches about a change. The state calls this in the middle of it, on the thread that has the lock."""
         if self._text_changes is not None:
             self._text_changes.note(before, after)
         for cache in self._prompts.values():

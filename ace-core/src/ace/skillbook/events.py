@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from ace.decoding import LARGEST_COUNT, NO_OTHER_FIELDS, Count, Exactly, Truth, shown
 from ace.skill import (
     INVALID,
     MAX_CASES,
@@ -27,25 +28,14 @@ from ace.skill import (
     similarity_pair,
 )
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError
-from ace.skillbook.json_read import (
-    decision_pair,
-    member_list,
-    object_value,
-    optional_text,
-    read_cases,
-    read_skill,
-    read_source,
-    read_sources,
-    shown,
-    text_value,
-    truth_value,
-    whole_number,
-)
-from ace.skillbook.json_write import LARGEST_COUNT
+from ace.skillbook.json_read import checked, decision_pair, object_value, read_cases, read_skill
 from ace.skillbook.state import BookState
 
 NO_NUMBER = 0
 """The number of an id chosen by a model: the counter does not change, and the skill may get another id."""
+
+_TextName = Annotated[str, Exactly(type="literal", expected=["section", "content", "justification", "evidence"])]
+_Tag = Annotated[str, Exactly(type="literal", expected=list(TAGS))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +43,7 @@ class Added:
     """A new skill."""
 
     skill: Skill
-    number: int | None
+    number: Count | None
     """The number in its id, or None for an id that the caller chose and that must not change."""
 
 
@@ -62,15 +52,15 @@ class Updated:
     """New values for some fields of a skill."""
 
     skill_id: str
-    texts: Mapping[str, str]
+    texts: Mapping[_TextName, str]
     """New texts by field: section, content, justification, evidence."""
-    counters: Mapping[str, int]
+    counters: Mapping[_Tag, Count]
     """The increments of the counters."""
     source: InsightSource | None
     at: str
     cases: tuple[SkillCase, ...] = ()
     """Cases to add to the skill."""
-    pinned: bool | None = None
+    pinned: Truth | None = None
     """Whether to pin or unpin the skill; None changes nothing."""
     further_sources: tuple[InsightSource, ...] = ()
     """Further sources, if the skill was learned from several traces."""
@@ -81,7 +71,7 @@ class Tagged:
     """Counters of a skill were incremented."""
 
     skill_id: str
-    counters: Mapping[str, int]
+    counters: Mapping[_Tag, Count]
     """The increments, by tag."""
     at: str
 
@@ -91,7 +81,7 @@ class Removed:
     """A skill was removed, or marked as invalid."""
 
     skill_id: str
-    soft: bool
+    soft: Truth
     at: str
 
 
@@ -120,7 +110,7 @@ class Imported:
 
     skills: tuple[Skill, ...]
     decisions: tuple[tuple[str, str, SimilarityDecision], ...]
-    next_id: int
+    next_id: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +129,7 @@ class Embedded:
 class RolledBack:
     """An earlier version was restored."""
 
-    version: int
+    version: Count
 
 
 class CaseRun(NamedTuple):
@@ -156,13 +146,15 @@ class CaseRun(NamedTuple):
 class CaseChange:
     """The changes to the cases of one skill."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     put: tuple[SkillCase, ...] = ()
     """Cases to add, or to replace by id."""
     removed: tuple[str, ...] = ()
     """The ids of cases to remove."""
     results: tuple[CaseRun, ...] = ()
     """Results of cases; those of cases that no longer exist are ignored."""
-    checksum: int | None = None
+    checksum: Count | None = None
     """Checksum of the content with which the cases were run; if the skill's content differs, results are ignored."""
 
 
@@ -455,7 +447,14 @@ def _embed(state: BookState, event: Embedded) -> None:
 encode_compactly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Serializes an object of a store as one line of JSON."""
 
-_TEXTS = ("section", "content", "justification", "evidence")
+_AS_FIELDS: Mapping[str, type[Event]] = {
+    "update": Updated,
+    "tag": Tagged,
+    "remove": Removed,
+    "merge": Merged,
+    "rollback": RolledBack,
+}
+"""The events whose JSON has the fields of the class."""
 
 
 def encode_events(events: Sequence[Event]) -> str:
@@ -545,109 +544,46 @@ def _change_dict(change: CaseChange) -> dict[str, Any]:
 
 def _event(fields: dict[str, Any]) -> Event:
     match fields["kind"]:
+        case "update" | "tag" | "remove" | "merge" | "rollback" as kind:
+            event = checked(_AS_FIELDS[kind], fields, "")
+            if isinstance(event, Updated) and event.cases:
+                read_cases(fields["cases"], "cases")
+            return event
         case "add":
-            number = None if fields["number"] is None else _number(fields, "number")
-            return Added(_skill(fields["skill"]), number)
-        case "update":
-            source = fields["source"]
-            further = read_sources(fields.get("further_sources"), "further_sources")
-            texts = object_value(fields["texts"], "texts")
-            return Updated(
-                _text(fields, "skill_id"),
-                {_one_of(_TEXTS, name): text_value(text, name) for name, text in texts.items()},
-                _counters(fields),
-                None if source is None else read_source(source, "source", strict=True),
-                _text(fields, "at"),
-                read_cases(fields.get("cases"), "cases"),
-                truth_value(fields["pinned"], "pinned") if "pinned" in fields else None,
-                further,
-            )
-        case "tag":
-            return Tagged(_text(fields, "skill_id"), _counters(fields), _text(fields, "at"))
-        case "remove":
-            return Removed(_text(fields, "skill_id"), truth_value(fields["soft"], "soft"), _text(fields, "at"))
-        case "merge":
-            at = _text(fields, "at")
-            merged_ids = tuple(member_list(fields["merged_ids"], "merged_ids"))
-            return Merged(_text(fields, "keep_id"), merged_ids, optional_text(fields["content"], "content"), at)
+            return checked(Added, {**fields, "skill": _skill(fields["skill"])}, "")
         case "keep":
             (first, second), decision = _pair(fields)
             return Kept(first, second, decision)
         case "import":
-            decisions = tuple((*pair, decision) for pair, decision in map(_pair, _list(fields, "decisions")))
-            return Imported(tuple(map(_skill, _list(fields, "skills"))), decisions, _number(fields, "next_id"))
+            skills = map(_skill, checked(list[Any], fields["skills"], "skills"))
+            pairs = map(_pair, checked(list[Any], fields["decisions"], "decisions"))
+            decisions = [(*pair, decision) for pair, decision in pairs]
+            return checked(Imported, {**fields, "skills": list(skills), "decisions": decisions}, "")
         case "embed":
-            return Embedded(tuple(map(_vector, _list(fields, "skills"))))
-        case "rollback":
-            return RolledBack(_number(fields, "version"))
+            vectors = checked(list[tuple[str, Count]], fields["skills"], "skills")
+            return Embedded(tuple((id, None, checksum) for id, checksum in vectors))
         case "cases":
             changes = object_value(fields["skills"], "skills")
-            return CasesChanged({id: _change(change, id) for id, change in changes.items()}, _text(fields, "at"))
+            return CasesChanged(
+                {id: _change(change, f"skills[{id!r}]") for id, change in changes.items()},
+                checked(str, fields["at"], "at"),
+            )
         case kind:
             raise ValueError(f"unknown kind of event {kind!r}, written by a newer version of ace")
 
 
-def _change(value: object, skill_id: str) -> CaseChange:
-    place = f"skills[{skill_id!r}]"
-    fields = object_value(value, place)
-    if unknown := fields.keys() - {"put", "removed", "results", "checksum"}:
-        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
-    removed = tuple(member_list(fields.get("removed", []), f"{place}.removed"))
-    results = tuple(map(_run, _list({"results": [], **fields}, "results")))
-    checksum = _number(fields, "checksum") if "checksum" in fields else None
-    return CaseChange(read_cases(fields.get("put"), f"{place}.put"), removed, results, checksum)
-
-
-def _run(entry: object) -> CaseRun:
-    match entry:
-        case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model)]:
-            return CaseRun(case_id, result, at, model)  # written before answers were stored
-        case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model), str(answer)]:
-            return CaseRun(case_id, result, at, model, answer)
-    raise SkillbookFileError(
-        f"must be a case, its result, a time, a model and an answer, got {shown(entry)}", place="results"
-    )
+def _change(fields: Any, place: str) -> CaseChange:
+    change = checked(CaseChange, fields, place)
+    if change.put:
+        read_cases(fields["put"], f"{place}.put")
+    return change
 
 
 def _pair(fields: object) -> tuple[tuple[str, str], SimilarityDecision]:
     rest = {name: value for name, value in object_value(fields, "decision").items() if name != "kind"}
-    ids = member_list(rest["skill_ids"], "skill_ids")
-    return decision_pair(",".join(sorted(ids)), rest)
+    return decision_pair(",".join(sorted(checked(list[str], rest["skill_ids"], "skill_ids"))), rest)
 
 
 def _skill(fields: object) -> Skill:
     values = object_value(fields, "skill")
-    return read_skill(_text(values, "id"), values, strict=True)
-
-
-def _vector(entry: object) -> tuple[str, None, int]:
-    match entry:
-        case [str(id), int(checksum)]:
-            return id, None, checksum
-    raise SkillbookFileError(f"must be an id and a checksum, got {shown(entry)}", place="skills")
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    return text_value(fields[name], name)
-
-
-def _number(fields: dict[str, Any], name: str) -> int:
-    return whole_number(fields[name], name, largest=LARGEST_COUNT)
-
-
-def _list(fields: dict[str, Any], name: str) -> list[Any]:
-    value = fields[name]
-    if not isinstance(value, list):
-        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=name)
-    return value
-
-
-def _counters(fields: dict[str, Any]) -> dict[str, int]:
-    counters = object_value(fields["counters"], "counters")
-    return {_one_of(TAGS, tag): _number(counters, tag) for tag in counters}
-
-
-def _one_of(names: Collection[str], name: str) -> str:
-    if name not in names:
-        raise SkillbookFileError(f"{shown(name)} is not one of {', '.join(names)}")
-    return name
+    return read_skill(checked(str, values["id"], "id"), values)

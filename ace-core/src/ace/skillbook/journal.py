@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from ace.arguments import instance_of
+from ace.decoding import LARGEST_COUNT
 from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook import history
@@ -54,7 +55,6 @@ from ace.skillbook.events import (
 )
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.json_read import decision_pair, object_value, read_entries
-from ace.skillbook.json_write import LARGEST_COUNT
 from ace.skillbook.state import BookState
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -97,12 +97,15 @@ class Journal:
 
     def make(self, state: BookState, event: Event) -> Event:
         """Apply the event to the book and record it. Returns the event as it was applied."""
+        # The old values are read before the event changes them, and recorded after it was applied: an event that is
+        # refused raises an error here, and must leave no trace in the journal.
         before = {id: (state.skills.get(id), state.positions.get(id)) for id in touched_ids(event)}
         decisions = {pair: state.decisions.get(pair) for pair in _pairs(event)}
         made = apply_event(state, event)
-        if made is not event:
+        if made is not event:  # a skill got another id, under which there was nothing before
             before |= {id: (None, None) for id in touched_ids(made) if id not in before}
             decisions |= {pair: None for pair in _pairs(made) if pair not in decisions}
+        # `setdefault`: `undo` returns to the values before the first event, not before the last one.
         for id, old in before.items():
             self._before.setdefault(id, old)
         for pair, decision in decisions.items():
@@ -128,6 +131,7 @@ class Journal:
     def undo(self, state: BookState) -> list[Event]:
         """Undo all events and return them."""
         for id, (skill, position) in self._before.items():
+            # `put` keeps the position of a skill that exists, so one that has moved is removed before.
             if id in state.skills and (skill is None or state.positions[id] != position):
                 state.remove(id)
             if skill is not None:
@@ -139,7 +143,7 @@ class Journal:
                 state.decisions[pair] = decision
         state.next_id, state.id_floor, state.next_position = self._numbers
         events = self.events
-        self.clear(state)
+        self.clear(state)  # after the numbers were restored, which it records
         return events
 
     def redo(self, state: BookState, events: Sequence[Event]) -> tuple[dict[str, str], list[Refusal]]:
@@ -150,11 +154,12 @@ class Journal:
         Returns:
             The old and new ids of skills whose id has changed, and the events that can no longer be applied.
         """
-        self.clear(state)
+        self.clear(state)  # from here on, `undo` returns to this state, which includes the changes of others
         renamed: dict[str, str] = {}
         refused: list[Refusal] = []
         for event in events:
             try:
+                # Later events refer to the skills of earlier ones, which may have new ids by now.
                 made = self.make(state, _numbered_anew(with_ids(event, renamed), state))
             except EventRefusedError as error:
                 refused.append((event, str(error)))
@@ -164,7 +169,10 @@ class Journal:
 
 
 def _numbered_anew(event: Event, state: BookState) -> Event:
-    """Return the event with the next free number, if the book numbered its skill."""
+    """Return the event with the next free number, if the book numbered its skill.
+
+    Also if its old id is free: another process may have used and removed it, and an id is never used twice.
+    """
     if not isinstance(event, Added) or event.number in (None, NO_NUMBER):
         return event
     new_id, number = state.free_id(event.skill.section)
@@ -325,6 +333,7 @@ class StoreBinding:
         """Load the book from the store."""
         with gc_paused(), self._naming_it():
             stored = self.store.load()
+            # `state_of` raises before `become`, so a damaged store leaves the book as it was, with its version.
             state.become(state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
 
@@ -332,21 +341,25 @@ class StoreBinding:
         """Apply the commits of others, and reapply the changes of the journal on top of them."""
         if self.store.version() == self.version:
             return
+        # The events of others are replayed on the state that they were made for: ids and positions come out as in every
+        # other process that shares the store. An error from here on leaves the book at a committed version, without
+        # the changes of the journal.
         mine = journal.undo(state)
         embedded: dict[str, None] = {}
         for stored in self.store.events(self.version):
             with self._naming_it():
                 events = history.decoded(stored)
             if any(isinstance(event, RolledBack) for event in events):
-                self.load(state)
+                self.load(state)  # the newest version, beyond the batches that are still to be read
                 break
             for event in events:
                 apply_event(state, event)
                 if isinstance(event, Embedded):
                     embedded |= dict.fromkeys(touched_ids(event))
-            self.version = stored.version
+            self.version = stored.version  # after all events of the batch: a version is applied as a whole
         self._take_vectors(state, embedded)
         renamed, refused = journal.redo(state, mine)
+        # A commit may have to catch up several times: what was renamed before may be renamed again.
         for old, new in rebase.renamed.items():
             rebase.renamed[old] = renamed.get(new, new)
         rebase.renamed |= {old: new for old, new in renamed.items() if old not in rebase.renamed}
@@ -363,22 +376,27 @@ class StoreBinding:
         """
         rebase = Rebase()
         tries = 0
+        # No lock is held on the store between two tries: whoever appends first wins, and the others reapply their
+        # changes. A batch with a key is written even if it is empty, because it marks the sample as done.
         while journal.events or note.key is not None:
             try:
                 self.store.append(self._commit(state, journal, note, rebase.refused))
             except VersionConflictError:
                 tries += 1
-                if tries > _PATIENT_TRIES:
+                if tries > _PATIENT_TRIES:  # under contention; random, or the same processes would meet again
                     _wait(tries)
                 self.catch_up(state, journal, rebase)
             except AlreadyCommittedError:
+                # Another process has done the sample: its changes replace those of this one.
                 journal.undo(state)
                 self.catch_up(state, journal, rebase)
                 raise
             except BaseException:
+                # Ctrl-C may arrive within `append` when the store has just committed. The version stays the old one, so
+                # the next `catch_up` reads these events from the history: nothing is lost or applied twice.
                 journal.undo(state)
                 raise
-            else:
+            else:  # only here, when the batch is on the disk
                 self.version += 1
                 break
         journal.clear(state)
@@ -404,7 +422,8 @@ class StoreBinding:
             try:
                 self.store.append(commit)
             except VersionConflictError:
-                continue
+                continue  # the rows would have replaced those of the other process; start from its version
+            # The book changes only now: until the store has the new version, an error leaves it as it was.
             self.version += 1
             state.become(old)
             journal.clear(state)
@@ -468,7 +487,11 @@ class StoreBinding:
             raise error if error.path is not None else error.at(self._location) from error
 
     def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
-        """Load vectors that others have stored, which are not in the history."""
+        """Load vectors that others have stored, which are not in the history.
+
+        They are read from the newest version, which may be later than the one that was replayed: a vector is only taken
+        if it was computed from the text that the skill has here.
+        """
         for row in self.store.rows(ids) if ids else ():
             skill = state.skills.get(row.id)
             with self._naming_it():
@@ -489,7 +512,7 @@ class StoreBinding:
             skill = state.skills.get(id)
             if skill is None:
                 removed.append(id)
-            elif id not in written:
+            elif id not in written:  # only its vector has changed; the row of its text is not rewritten
                 vectors.append((id, skill.embedding))
             else:
                 changed.append(row_of(skill, state.positions[id]))

@@ -1,20 +1,23 @@
 """Reads a skillbook from JSON, and rejects invalid files with the place and the reason.
 
-Files that ACE wrote are checked by column, which is fast. Unusual files, such as those of other frameworks with the
-same layout or those that were edited by hand, are read value by value.
+Files that ACE wrote are checked by column. Unusual files, such as those of other frameworks with the same layout or
+those that were edited by hand, are read by pydantic, which says what is wrong. The columns are there because importing
+pydantic takes longer than reading some thousand skills, and a hook of a coding agent opens a skillbook at every prompt.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
 from collections import defaultdict
 from itertools import chain
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 from ace.arguments import instance_of
+from ace.decoding import LARGEST_COUNT, Count, DecodingError, decoded, shown
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -22,7 +25,6 @@ from ace.skill import (
     INVALID,
     TAGS,
     CaseCheck,
-    InsightSource,
     SimilarityDecision,
     Skill,
     SkillCase,
@@ -33,46 +35,36 @@ from ace.skill import (
     source_from_fields,
 )
 from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.json_write import LARGEST_COUNT, SCHEMA_VERSION
+from ace.skillbook.json_write import SCHEMA_VERSION
 from ace.skillbook.state import BookContents, number_after, skill_id, with_citable_ids
 from ace.skillbook.vectors import vector_bytes
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 
-def text_value(value: Any, place: str) -> str:
-    """Return the value, which must be a string."""
-    if not isinstance(value, str):
-        raise SkillbookFileError(f"must be a string, got {shown(value)}", place=place)
-    return value
+def checked(form: type[T], value: object, place: str) -> T:
+    """Return a value as an instance of a type.
+
+    Args:
+        form: The type, see `ace.decoding.decoded`.
+        value: The value.
+        place: The place of the value in the file, for the error.
+
+    Raises:
+        SkillbookFileError: The value does not have this form.
+    """
+    try:
+        return decoded(form, value)
+    except DecodingError as error:
+        raise SkillbookFileError(error.reason, place=f"{place}{error.place}".removeprefix(".")) from None
 
 
-def optional_text(value: Any, place: str) -> str | None:
-    """Return the value, which must be a string or null."""
-    return None if value is None else text_value(value, place)
-
-
-def whole_number(value: Any, place: str, *, largest: int) -> int:
-    """Return the value, which must be a whole number from 0 to the largest."""
-    if type(value) is not int:
-        raise SkillbookFileError(f"must be a whole number, got {shown(value)}", place=place)
-    if not 0 <= value <= largest:
-        raise SkillbookFileError(f"must be from 0 to {largest}, got {shown(value)}", place=place)
-    return value
-
-
-def truth_value(value: Any, place: str) -> bool:
-    """Return the value, which must be true or false."""
-    if not isinstance(value, bool):
-        raise SkillbookFileError(f"must be true or false, got {shown(value)}", place=place)
-    return value
-
-
-def member_list(value: Any, place: str) -> list[str]:
-    """Return the value, which must be a list of ids."""
-    if not isinstance(value, list):
-        raise SkillbookFileError(f"must be a list of ids, got {shown(value)}", place=place)
-    return [text_value(item, f"{place}[{index}]") for index, item in enumerate(value)]
+def count_value(value: Any, place: str) -> int:
+    """Return the value, which must be a whole number from 0 to `LARGEST_COUNT`."""
+    is_count = type(value) is int and 0 <= value <= LARGEST_COUNT
+    return value if is_count else checked(Count, value, place)
 
 
 def object_value(value: Any, place: str) -> dict[str, Any]:
@@ -85,28 +77,16 @@ def object_value(value: Any, place: str) -> dict[str, Any]:
 def decision_pair(key: str, value: Any) -> tuple[tuple[str, str], SimilarityDecision]:
     """Return a pair of ids and the decision about it."""
     place = f"similarity_decisions[{key!r}]"
-    fields = object_value(value, place)
-    ids = member_list(fields.get("skill_ids", key.split(",")), place)
-    if len(ids) != 2:
+    fields = dict(object_value(value, place))
+    ids = fields.pop("skill_ids", key.split(","))
+    if not (isinstance(ids, list) and len(ids) == 2 and set(map(type, ids)) == {str}):
         raise SkillbookFileError("the key must be two ids separated by a comma", place=place)
-    if unknown := fields.keys() - {"skill_ids", *SimilarityDecision.__dataclass_fields__}:
-        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
-    similarity = fields.get("similarity_at_decision", 0.0)
-    if isinstance(similarity, bool) or not isinstance(similarity, int | float) or not math.isfinite(similarity):
-        raise SkillbookFileError("must be a number", place=f"{place}.similarity_at_decision")
-    decision = SimilarityDecision(
-        decision=text_value(fields.get("decision", "KEEP"), f"{place}.decision"),
-        reasoning=text_value(fields.get("reasoning", ""), f"{place}.reasoning"),
-        decided_at=text_value(fields.get("decided_at", ""), f"{place}.decided_at"),
-        similarity_at_decision=float(similarity),
-    )
+    is_as_written = {name: type(field) for name, field in fields.items()} == _DECISION_TYPES
+    if is_as_written and math.isfinite(fields["similarity_at_decision"]):
+        decision = SimilarityDecision(**fields)
+    else:
+        decision = checked(SimilarityDecision, fields, place)
     return similarity_pair(ids[0], ids[1]), decision
-
-
-def shown(value: Any) -> str:
-    """Return the value for an error text, truncated to a readable length."""
-    text = str(len(str(value))) + " digits" if type(value) is int and abs(value) > 10**30 else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 _TOP_FIELDS = {"schema_version", "skills", "sections", "next_id", "similarity_decisions", "checkpoint"}
@@ -125,7 +105,10 @@ _SKILL_FIELDS = (
     "status",
     "sources",
 )
-_SKILL_SHAPES = tuple((*_SKILL_FIELDS, *more) for more in ((), ("cases",), ("pinned",), ("pinned", "cases")))
+_FIELDS_IF_ANY = ("merged_into", "pinned", "cases")
+_SKILL_SHAPES = tuple(
+    (*_SKILL_FIELDS, *more) for count in range(4) for more in itertools.combinations(_FIELDS_IF_ANY, count)
+)
 _CASE_FIELDS = tuple(SkillCase.__dataclass_fields__)
 _CHECK_FIELDS = tuple(CaseCheck.__dataclass_fields__)
 _SOURCE_FIELDS = (
@@ -138,6 +121,7 @@ _SOURCE_FIELDS = (
     "learning_text",
 )
 _SOURCE_NUMBERS = ("epoch", "step")
+_DECISION_TYPES = {"decision": str, "reasoning": str, "decided_at": str, "similarity_at_decision": float}
 
 
 def read_bytes(data: bytes) -> BookContents:
@@ -247,7 +231,7 @@ def _read_own(data: dict[str, Any]) -> BookContents:
         pair, decision = decision_pair(key, fields)
         contents.decisions[pair] = decision
     if "next_id" in data:
-        contents.next_id = max(1, whole_number(data["next_id"], "next_id", largest=LARGEST_COUNT))
+        contents.next_id = max(1, count_value(data["next_id"], "next_id"))
     else:
         contents.next_id = number_after(data["skills"])
     return contents
@@ -262,15 +246,19 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
     if not entries:
         return []
     if not _all_as_written(entries):
-        return [read_skill(id, fields, strict=True) for id, fields in entries.items()]
+        return [read_skill(id, fields) for id, fields in entries.items()]
     names: dict[str, str] = {}
     for id, fields in entries.items():
         fields["id"] = id  # the string object of the key: its hash is cached, and it is stored once
         fields["section"] = names.setdefault(fields["section"], fields["section"])
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
-        fields["embedding"] = fields["merged_into"] = None
-        fields["cases"] = tuple(map(_case, fields["cases"])) if "cases" in fields else ()
-        fields.setdefault("pinned", False)
+        if len(fields) == len(_SKILL_FIELDS):
+            fields["merged_into"], fields["pinned"], fields["cases"] = None, False, ()
+        else:
+            fields.setdefault("merged_into", None)
+            fields.setdefault("pinned", False)
+            fields["cases"] = tuple(map(_case, fields.get("cases", ())))
+        fields["embedding"] = None
     return [skill_from_fields(fields) for fields in entries.values()]
 
 
@@ -283,6 +271,7 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
     columns = _columns(rows, *_SKILL_SHAPES)
     if columns is None:
         return False
+    longer = [fields for fields in rows if len(fields) > len(_SKILL_FIELDS)]
     types = {name: set(map(type, values)) for name, values in columns.items()}
     counts = [columns[tag] for tag in TAGS]
     return (
@@ -298,8 +287,9 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
         and set(columns["status"]) <= {ACTIVE, INVALID}
         and types["sources"] == {list}
         and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
-        and all(fields["pinned"] is True for fields in rows if "pinned" in fields)
-        and _all_cases_as_written([fields["cases"] for fields in rows if "cases" in fields])
+        and all(fields.get("pinned", True) is True for fields in longer)
+        and all(type(fields.get("merged_into", "")) is str for fields in longer)
+        and _all_cases_as_written([fields["cases"] for fields in longer if "cases" in fields])
     )
 
 
@@ -307,8 +297,14 @@ def _all_sources_as_written(sources: list[Any]) -> bool:
     if not sources:
         return True
     columns = _columns(sources, _SOURCE_FIELDS)
-    return columns is not None and all(
-        set(map(type, values)) == ({int} if name in _SOURCE_NUMBERS else {str}) for name, values in columns.items()
+    if columns is None:
+        return False
+    numbers = [columns.pop(name) for name in _SOURCE_NUMBERS]
+    return (
+        all(set(map(type, values)) == {int} for values in numbers)
+        and min(map(min, numbers)) >= 0
+        and max(map(max, numbers)) <= LARGEST_COUNT
+        and all(set(map(type, values)) == {str} for values in columns.values())
     )
 
 
@@ -357,7 +353,7 @@ def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
     seen: set[str] = set()
     for name, ids in listed.items():
         place = f"sections[{name!r}]"
-        for id in member_list(ids, place):
+        for id in checked(list[str], ids, place):
             if id in seen:
                 raise SkillbookFileError(f"{id!r} is listed twice", place=place)
             if id not in section_of:
@@ -378,9 +374,8 @@ _FOREIGN_FIELDS = {
     "next_id",
     "similarity_decisions",
 }
-_KNOWN_SOURCE_FIELDS = frozenset(InsightSource.__dataclass_fields__)
-_KNOWN_SKILL_FIELDS = frozenset(Skill.__dataclass_fields__) | {"metadata"}
 _CONTENT_NAMES = ("content", "text", "insight")
+_OTHER_NAMES = {"metadata", *_CONTENT_NAMES}
 
 
 def read_foreign(data: dict[str, Any]) -> BookContents:
@@ -403,20 +398,20 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
             raise SkillbookFileError(f"the id {id!r} appears twice", place=place)
         seen.add(id)
         fields = {"section": section_of.get(id, ""), **fields}
-        if not _has_our_cases(fields):
+        if fields.get("cases") is not None and not _has_our_cases(fields):
             ignored |= {f"{name}.cases"}
             del fields["cases"]
         if not isinstance(fields.get("pinned", False), bool):  # other frameworks may use this name for something else
             ignored |= {f"{name}.pinned"}
             del fields["pinned"]
-        ignored |= {f"{name}.{field}" for field in fields.keys() - _KNOWN_SKILL_FIELDS - set(_CONTENT_NAMES)}
-        contents.skills.append(read_skill(id, fields, strict=False))
+        ignored |= {f"{name}.{field}" for field in fields.keys() - Skill.__dataclass_fields__.keys() - _OTHER_NAMES}
+        contents.skills.append(read_skill(id, _our_fields(fields, f"skills[{id!r}]")))
     if unknown := section_of.keys() - seen:
         raise SkillbookFileError(f"no such skill: {min(unknown)!r}", place=f"sections[{section_of[min(unknown)]!r}]")
     for key, fields in object_value(data.get("similarity_decisions") or {}, "similarity_decisions").items():
         pair, decision = decision_pair(key, fields)
         contents.decisions[pair] = decision
-    next_id = whole_number(data.get("next_id", 1), "next_id", largest=LARGEST_COUNT)
+    next_id = count_value(data.get("next_id", 1), "next_id")
     contents.next_id = max(next_id, number_after(seen))
     contents.ignored_fields = tuple(sorted(ignored))
     if ignored:
@@ -424,51 +419,57 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
     return contents
 
 
-def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
+def _our_fields(fields: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return the fields of a skill under our names, without unsupported ones."""
+    counters = object_value(fields.get("metadata") or {}, f"{place}.metadata")
+    ours = {name: value for name, value in {**counters, **fields}.items() if name in Skill.__dataclass_fields__}
+    ours["content"] = next((fields[name] for name in _CONTENT_NAMES if name in fields), None)
+    if isinstance(sources := fields.get("sources"), list):
+        ours["sources"] = [_our_source(source, f"{place}.sources[{index}]") for index, source in enumerate(sources)]
+    return ours
+
+
+def _our_source(source: Any, place: str) -> Any:
+    if not isinstance(source, dict):
+        return source
+    if unknown := source.keys() - _SOURCE_FIELDS:
+        logger.warning("%s: unsupported fields of a source were ignored: %s", place, ", ".join(sorted(unknown)))
+    return {name: value for name, value in source.items() if name in _SOURCE_FIELDS}
+
+
+_MAY_BE_NULL = {"created_at", "updated_at", "embedding", "sources", "cases"}
+"""Fields of a skill that may be null in a file although they never are in a skill."""
+
+
+def read_skill(id: str, data: Any) -> Skill:
     """Read one skill.
 
     Args:
         id: Its id.
         data: Its fields; all but section and content may be missing.
-        strict: Whether to reject unknown fields.
     """
     place = f"skills[{id!r}]"
-    fields = object_value(data, place)
-    if strict and (unknown := fields.keys() - _KNOWN_SKILL_FIELDS | fields.keys() & {"metadata"}):
-        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
-    if fields.get("id", id) != id:
-        raise SkillbookFileError(f"the field id has a different value: {shown(fields['id'])}", place=place)
+    given = object_value(data, place)
+    if given.get("id", id) != id:
+        raise SkillbookFileError(f"the field id has a different value: {shown(given['id'])}", place=place)
     if not id:
         raise SkillbookFileError("an id cannot be empty", place=place)
-    content = next((fields[name] for name in _CONTENT_NAMES if name in fields), None)
-    if not text_value(content, f"{place}.content").strip():
+    fields = {name: value for name, value in given.items() if value is not None or name not in _MAY_BE_NULL}
+    fields |= {"id": id, "embedding": vector_bytes(given.get("embedding"), f"{place}.embedding")}
+    if isinstance(sources := fields.get("sources"), list):
+        fields["sources"] = list(map(_without_nulls, sources))
+    if "cases" in fields:
+        fields["cases"] = read_cases(fields["cases"], f"{place}.cases")
+    skill = checked(Skill, fields, place)
+    if not skill.content.strip():
         raise SkillbookFileError("must not be empty", place=f"{place}.content")
-    if "section" not in fields:
-        raise SkillbookFileError("this field is missing", place=f"{place}.section")
-    status = fields.get("status", ACTIVE)
-    if status not in (ACTIVE, INVALID):
-        raise SkillbookFileError(f"must be {ACTIVE!r} or {INVALID!r}, got {shown(status)}", place=f"{place}.status")
-    metadata = fields.get("metadata") or {}
-    counts = {**object_value(metadata, f"{place}.metadata"), **fields}
-    counters = {tag: whole_number(counts.get(tag, 0), f"{place}.{tag}", largest=LARGEST_COUNT) for tag in TAGS}
-    return Skill(
-        id=id,
-        section=text_value(fields["section"], f"{place}.section"),
-        content=text_value(content, f"{place}.content"),
-        helpful=counters["helpful"],
-        harmful=counters["harmful"],
-        neutral=counters["neutral"],
-        justification=optional_text(fields.get("justification"), f"{place}.justification"),
-        evidence=optional_text(fields.get("evidence"), f"{place}.evidence"),
-        created_at=optional_text(fields.get("created_at"), f"{place}.created_at") or "",
-        updated_at=optional_text(fields.get("updated_at"), f"{place}.updated_at") or "",
-        embedding=vector_bytes(fields.get("embedding"), f"{place}.embedding"),
-        status=status,
-        sources=read_sources(fields.get("sources"), f"{place}.sources", strict=strict),
-        merged_into=optional_text(fields.get("merged_into"), f"{place}.merged_into"),
-        cases=read_cases(fields.get("cases"), f"{place}.cases"),
-        pinned=truth_value(fields.get("pinned", False), f"{place}.pinned"),
-    )
+    return skill
+
+
+def _without_nulls(source: Any) -> Any:
+    if not isinstance(source, dict):
+        return source
+    return {name: value for name, value in source.items() if value is not None or name not in _SOURCE_FIELDS}
 
 
 def _entries(skills: Any, name: str, section_of: dict[str, str]) -> list[tuple[str, dict[str, Any], str]]:
@@ -484,10 +485,10 @@ def _entries(skills: Any, name: str, section_of: dict[str, str]) -> list[tuple[s
         place = f"{name}[{index}]"
         fields = object_value(item, place)
         if fields.get("id") is None:
-            section = text_value(fields.get("section", ""), f"{place}.section")
+            section = checked(str, fields.get("section", ""), f"{place}.section")
             fields = {**fields, "id": skill_id(section, number)}
             number += 1
-        entries.append((text_value(fields["id"], f"{place}.id"), fields, place))
+        entries.append((checked(str, fields["id"], f"{place}.id"), fields, place))
     return entries
 
 
@@ -495,77 +496,33 @@ def _section_of(sections: Any) -> dict[str, str]:
     """Return the section of each listed id."""
     found: dict[str, str] = {}
     for name, ids in object_value(sections or {}, "sections").items():
-        for id in member_list(ids, f"sections[{name!r}]"):
+        for id in checked(list[str], ids, f"sections[{name!r}]"):
             if id in found:
                 raise SkillbookFileError(f"{id!r} is listed twice", place=f"sections[{name!r}]")
             found[id] = name
     return found
 
 
-def read_sources(value: Any, place: str, *, strict: bool = True) -> tuple[InsightSource, ...]:
-    """Read a list of sources; None means that there are none."""
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=place)
-    return tuple(read_source(item, f"{place}[{index}]", strict=strict) for index, item in enumerate(value))
-
-
-def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
-    """Read one source; missing fields are empty."""
-    fields = object_value(value, place)
-    unknown = fields.keys() - _KNOWN_SOURCE_FIELDS
-    if unknown and strict:
-        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
-    if unknown:
-        logger.warning("%s: unsupported fields of a source were ignored: %s", place, ", ".join(sorted(unknown)))
-
-    def text(name: str) -> str:
-        return optional_text(fields.get(name), f"{place}.{name}") or ""
-
-    def number(name: str) -> int:
-        return whole_number(fields.get(name) or 0, f"{place}.{name}", largest=LARGEST_COUNT)
-
-    return InsightSource(
-        trace_id=text("trace_id"),
-        sample_question=text("sample_question"),
-        epoch=number("epoch"),
-        step=number("step"),
-        integration=text("integration"),
-        error_identification=text("error_identification"),
-        learning_text=text("learning_text"),
-    )
-
-
 def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
     """Read the cases of a skill, which must not contain duplicates."""
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=place)
-    cases = tuple(_case_from_file(item, f"{place}[{index}]") for index, item in enumerate(value))
+    cases = []
     ids: set[str] = set()
-    for index, case in enumerate(cases):
+    for index, item in enumerate(checked(list[Any], value, place)):
+        try:
+            case = SkillCase.from_dict(object_value(item, f"{place}[{index}]"))
+        except DecodingError as error:
+            raise SkillbookFileError(error.reason, place=f"{place}[{index}]{error.place}") from None
+        cases.append(case)
         if case.id in ids:
             raise SkillbookFileError(f"the case {case.id!r} appears twice", place=f"{place}[{index}]")
         ids.add(case.id)
-    return cases
+    return tuple(cases)
 
 
 def _has_our_cases(fields: dict[str, Any]) -> bool:
     """Return whether the field `cases` has our format: other frameworks may use the name for something else."""
     try:
-        read_cases(fields.get("cases"), "")
+        read_cases(fields["cases"], "")
     except SkillbookFileError:
         return False
     return True
-
-
-def _case_from_file(value: Any, place: str) -> SkillCase:
-    try:
-        return SkillCase.from_dict(object_value(value, place))
-    except SkillbookFileError:
-        raise
-    except ValueError as error:
-        name, _, reason = str(error).partition(": ")
-        raise SkillbookFileError(reason, place=f"{place}.{name}") from error

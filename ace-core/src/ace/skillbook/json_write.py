@@ -14,8 +14,6 @@ from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase
 from ace.skillbook.state import BookState
 
 SCHEMA_VERSION = 1
-LARGEST_COUNT = 2**53 - 1
-"""The largest integer that every JSON parser represents exactly."""
 
 
 def book_json(state: BookState) -> str:

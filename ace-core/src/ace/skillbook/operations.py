@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ace.arguments import instance_of, shown, whole_number
+from ace.decoding import LARGEST_COUNT
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -37,7 +38,6 @@ from ace.skillbook.events import (
     Updated,
     content_checksum,
 )
-from ace.skillbook.json_write import LARGEST_COUNT
 from ace.skillbook.locations import HIDDEN
 from ace.skillbook.state import BookState, is_citable, looks_like_ours
 from ace.updates import OPERATION_TYPES, UpdateOperation

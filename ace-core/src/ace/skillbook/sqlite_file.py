@@ -17,8 +17,8 @@ from types import NoneType
 from typing import Any, Final, final
 
 from ace.atomic_file import create_private, make_folder
+from ace.decoding import LARGEST_COUNT
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
-from ace.skillbook.json_write import LARGEST_COUNT
 
 VECTOR_TABLES: Final = (
     "CREATE TABLE vector_block (number INTEGER PRIMARY KEY, layout TEXT NOT NULL, vectors BLOB NOT NULL)",

@@ -16,7 +16,7 @@ from types import NoneType
 from typing import final
 
 from ace.atomic_file import passing_lock
-from ace.skillbook.json_write import LARGEST_COUNT
+from ace.decoding import LARGEST_COUNT
 from ace.skillbook.sqlite_file import (
     COLUMNS,
     SqliteFile,
