@@ -13,6 +13,8 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what the system trusts, such as the certificate of a company's proxy.
 export UV_SYSTEM_CERTS ?= 1
 unexport VIRTUAL_ENV
+# Without bytecode, each of the thousands of processes that tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 MEMBERS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 TOOLS := .tools/ready
@@ -31,6 +33,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
+test: SLOWEST := --durations=40
 test: lint types contracts pytest ## Check and test everything (some twenty minutes)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
@@ -59,7 +62,7 @@ contracts: $(ENVIRONMENT) ## Check which parts of ace import which
 .PHONY: pytest
 pytest: ARGS ?= -n logical --maxprocesses 4
 pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
-	pytest $(ARGS)
+	pytest $(SLOWEST) $(ARGS)
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
