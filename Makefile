@@ -34,7 +34,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 
 .PHONY: test
 test: SLOWEST := --durations=40
-test: lint types contracts pytest ## Check and test everything (some twenty minutes)
+test: lint types contracts pytest ## Check and test everything (some ten minutes on two cores)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
@@ -60,7 +60,8 @@ contracts: $(ENVIRONMENT) ## Check which parts of ace import which
 	lint-imports --no-logo
 
 .PHONY: pytest
-pytest: ARGS ?= -n logical --maxprocesses 4
+# Many tests wait for processes and servers, so one worker more than there are cores keeps all of these busy.
+pytest: ARGS ?= -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --maxprocesses 4 --dist worksteal
 pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
 	pytest $(SLOWEST) $(ARGS)
 
