@@ -102,8 +102,12 @@ def oldest(session: nox.Session, distribution: str) -> None:
     if own := [tool for tool in test_tools(distribution) if tool not in test_tools("ace-core")]:
         session.install("--resolution=lowest-direct", *own)
     # What these bring along, such as an older OpenAI client than LiteLLM would choose, may change.
-    names = {canonicalize_name(Requirement(each).name) for each in dependencies}
-    if newer := {each for each in before - installed(session) if canonicalize_name(each.partition("==")[0]) in names}:
+    names = {canonicalize_name(Requirement(dependency).name) for dependency in dependencies}
+    if newer := {
+        requirement
+        for requirement in before - installed(session)
+        if canonicalize_name(requirement.partition("==")[0]) in names
+    }:
         session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
     run_tests_on_installed(session, test_folder(distribution))
 

@@ -142,7 +142,7 @@ def _handler_for(server: Server) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             server.bodies.append(body)
             asked = json.dumps(body["messages"])
-            answer = next((each for title, each in ANSWERS.items() if f'\\"{title}\\"' in asked), {})
+            answer = next((text for title, text in ANSWERS.items() if f'\\"{title}\\"' in asked), {})
             message = {"role": "assistant", "content": json.dumps(answer) if answer else "ready"}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -177,7 +177,7 @@ def of_a_model(folder: Path, server: Server, arguments: Sequence[str], rounds: i
 
 
 def middle(figures: Sequence[Figures], name: str) -> float:
-    return float(median(getattr(each, name) for each in figures))
+    return float(median(getattr(figure, name) for figure in figures))
 
 
 def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figures]) -> list[Ratio]:
@@ -192,7 +192,7 @@ def rows_of_a_model(what: str, direct: Sequence[Figures], litellm: Sequence[Figu
 
 
 def row_of_first_line(what: str, figures: Sequence[Figures], skills: int) -> Ratio:
-    require(all(each.told is not None for each in figures), f"{what} prints no line for the user")
+    require(all(figure.told is not None for figure in figures), f"{what} prints no line for the user")
     name = f"{what}, {skills:,} skills in a store, until its first line"
     return Ratio(name, middle(figures, "told"), "its end", middle(figures, "cpu"), None, 300.0)
 

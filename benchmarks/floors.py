@@ -29,8 +29,8 @@ class Flag:
 def bare_loop(calls: Sequence[Call], contexts: Sequence[SixFields]) -> list[SixFields]:
     """Call all steps on all contexts, with no promise at all."""
     outputs = []
-    for each in contexts:
-        ctx = each
+    for context in contexts:
+        ctx = context
         for call in calls:
             ctx = call(ctx)
         outputs.append(ctx)
@@ -40,8 +40,8 @@ def bare_loop(calls: Sequence[Call], contexts: Sequence[SixFields]) -> list[SixF
 async def bare_async_loop(calls: Sequence[AsyncCall], contexts: Sequence[SixFields]) -> list[SixFields]:
     """Await all steps on all contexts, one after the other."""
     outputs = []
-    for each in contexts:
-        ctx = each
+    for context in contexts:
+        ctx = context
         for call in calls:
             ctx = await call(ctx)
         outputs.append(ctx)
@@ -51,8 +51,8 @@ async def bare_async_loop(calls: Sequence[AsyncCall], contexts: Sequence[SixFiel
 def semantic_loop(calls: Sequence[tuple[str, Call]], contexts: Sequence[SixFields], cancelled: Flag) -> Results:
     """Keep the promises of one worker: a numbered result for each sample, errors captured, cancellation looked at."""
     results: Results = []
-    for place, each in enumerate(contexts):
-        ctx = each
+    for place, context in enumerate(contexts):
+        ctx = context
         name = ""
         result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None, None, place)
         try:
@@ -75,8 +75,8 @@ def semantic_loop_with_hooks(
     before_step = [hook.before_step for hook in hooks]
     after_step = [hook.after_step for hook in hooks]
     results: Results = []
-    for place, each in enumerate(contexts):
-        ctx = each
+    for place, context in enumerate(contexts):
+        ctx = context
         name = ""
         result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None, None, place)
         try:
@@ -133,8 +133,8 @@ def pulling_threads(calls: Sequence[Call], contexts: Sequence[SixFields], worker
     source = iter(enumerate(contexts))
 
     def work(source: Iterator[tuple[int, SixFields]]) -> None:
-        for place, each in source:
-            ctx = each
+        for place, context in source:
+            ctx = context
             for call in calls:
                 ctx = call(ctx)
             outputs[place] = ctx
@@ -153,8 +153,8 @@ async def pulling_tasks(calls: Sequence[AsyncCall], contexts: Sequence[SixFields
     source = iter(enumerate(contexts))
 
     async def work() -> None:
-        for place, each in source:
-            ctx = each
+        for place, context in source:
+            ctx = context
             for call in calls:
                 ctx = await call(ctx)
             outputs[place] = ctx
@@ -178,8 +178,8 @@ def branch_loop(
     thread = threading.Thread(target=serve)
     thread.start()
     outputs = []
-    for each in contexts:
-        ctx = before(each)
+    for context in contexts:
+        ctx = before(context)
         to_child.put(ctx)
         left = first(ctx)
         outputs.append(after(_merge(left, from_child.get())))
@@ -209,8 +209,8 @@ def queue_loop(
     pool = [threading.Thread(target=serve) for _ in range(max_workers)]
     for thread in pool:
         thread.start()
-    for place, each in enumerate(contexts):
-        ctx = each
+    for place, context in enumerate(contexts):
+        ctx = context
         for call in foreground:
             ctx = call(ctx)
         queue.put((place, ctx))

@@ -245,7 +245,9 @@ def growth(quick: bool) -> tuple[list[Ratio], list[str]]:
                         most_measured=10,
                     )
                 )
-                problems += [f"{size:,} skills in {kind}: {each}" for each in wrong_with(book, size, samples, place)]
+                problems += [
+                    f"{size:,} skills in {kind}: {problem}" for problem in wrong_with(book, size, samples, place)
+                ]
                 book.close()
     return rows, problems
 

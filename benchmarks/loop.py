@@ -140,11 +140,11 @@ def per_trace(folder: Path, skills: int, traces: int) -> Iterator[Ratio]:
         yield Ratio(f"{name}, {skills:,} skills", quick(times[name]), "commit alone", quick(bases))
     goal = 1.5 if skills > WHOLE else None
     yield Ratio("insights + counter gate + artifacts", quick(times["the three"]), "commit alone", quick(bases), goal)
-    everything = [sum(each) for each in zip(times["the three"], times["commit"], strict=True)]
+    everything = [sum(pair) for pair in zip(times["the three"], times["commit"], strict=True)]
     yield Ratio("the same with their commit", quick(everything), "commit alone", quick(bases))
     check(len(looped) == len(alone) == skills + traces, "a skill is missing")
     check(len(artifacts_in(artifacts)) == traces, "a folder is missing")
-    check({each.status for each in log.insights()} == {"accepted"}, "an insight has no outcome")
+    check({insight.status for insight in log.insights()} == {"accepted"}, "an insight has no outcome")
     check(len(log.insights()) == traces, "an insight is missing")
     newest = (artifacts_in(artifacts)[-1].folder / "playbook.md").read_text(encoding="utf-8")
     changed = None if len(looped) <= WHOLE else [f"section {(traces - 1) % 20}"]

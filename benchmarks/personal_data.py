@@ -327,7 +327,7 @@ def measured(texts: Sequence[Text], find: Find) -> dict[str, Score]:
     found: Counter[str] = Counter()
     of: Counter[str] = Counter()
     for text in texts:
-        spans = [(each.start, each.end) for each in find(text.text)]
+        spans = [(finding.start, finding.end) for finding in find(text.text)]
         for value in text.values:
             hit = any(start <= value.start and value.end <= end for start, end in spans)
             keys = [f"recall of {value.kind}"]
@@ -361,7 +361,7 @@ def missed(texts: Sequence[Text], find: Find) -> list[tuple[str, str]]:
     """Return the values of the classes that are looked for which were not found, and the finds that are none."""
     result = []
     for text in texts:
-        spans = [(each.start, each.end) for each in find(text.text)]
+        spans = [(finding.start, finding.end) for finding in find(text.text)]
         result += [
             (value.kind, text.text[value.start : value.end])
             for value in text.values
@@ -379,8 +379,8 @@ def main() -> int:
     parser_of("personal_data", __doc__).parse_args()
     from ace.redaction import Redactor
 
-    for each in missed(generated(), Redactor(thorough=True).find):
-        print(*each, sep="\t")
+    for row in missed(generated(), Redactor(thorough=True).find):
+        print(*row, sep="\t")
     print(f"\n{tables(generated(), Redactor(thorough=True).find)}")
     return 0
 

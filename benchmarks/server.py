@@ -115,7 +115,7 @@ async def post(app: Any, path: str, body: object, key: str = "") -> tuple[int, A
         received.append(message)
 
     await app(scope, receive, send)
-    return received[0]["status"], json.loads(b"".join(each.get("body", b"") for each in received[1:]))
+    return received[0]["status"], json.loads(b"".join(message.get("body", b"") for message in received[1:]))
 
 
 async def cpu_of_answers(app: Any, path: str, count: int, key: str = "") -> float:
@@ -214,7 +214,7 @@ async def measure(service: Service, key: str, *, quick: bool) -> None:
         for _ in range(1 if quick else 3):
             bare = await cpu_of_answers(bare_app(skills, ImmediateModel()), "/answers", count)
             ratios.append((await cpu_of_answers(app, "/v1/answers", count, key), bare))
-        own, bare = median(each[0] for each in ratios), median(each[1] for each in ratios)
+        own, bare = median(ratio[0] for ratio in ratios), median(ratio[1] for ratio in ratios)
         print(
             f"{kind}: an answer takes {own:.1f} ms of CPU, {own / bare:.2f} times a bare route ({len(skills)} skills)"
         )
@@ -225,7 +225,7 @@ async def measure(service: Service, key: str, *, quick: bool) -> None:
         plain = await asyncio.to_thread(plain_commits_per_second, service.database, 20 if quick else 200)
         print(f"{kind}: {rate:.0f} feedbacks/s with 64 clients, {rate / plain:.1f} times one transaction each")
         pauses = [await sync_pause(app, key) for _ in range(1 if quick else 5)]
-        longest, without = median(each[0] for each in pauses), median(each[1] for each in pauses)
+        longest, without = median(pause[0] for pause in pauses), median(pause[1] for pause in pauses)
         print(
             f"{kind}: the longest request during the sync of a new release takes {longest:.0f} ms, "
             f"{longest / without:.1f} times the longest of as many without one"

@@ -103,7 +103,7 @@ def per_event(samples: int) -> dict[str, float]:
         received, sent = len(collector.logs), samples * 6 + 2
         require(received == sent, f"{received} of {sent} log events were received")
     every = list(taken.values())
-    return {**{kind: median(each) for kind, each in taken.items()}, "mean": sum(map(sum, every)) / len(events)}
+    return {**{kind: median(times) for kind, times in taken.items()}, "mean": sum(map(sum, every)) / len(events)}
 
 
 class CollectorApart:

@@ -53,7 +53,7 @@ def records_of(turns: int) -> Iterator[dict[str, Any]]:
 def ratio_of(turns: int, folder: Path, rounds: int) -> Ratio:
     """Return the time for a session with so many turns, beside that of reading its file as JSON."""
     path = folder / f"session-{turns}.jsonl"
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records_of(turns)), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records_of(turns)), encoding="utf-8")
     require(len(transcript_to_turn_traces(path)) == turns, f"not {turns} turns")
 
     def read() -> list[object]:

@@ -30,7 +30,11 @@ def separators() -> list[str]:
 
 def _contract() -> list[str]:
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    [contract] = [each for each in linter["contracts"] if each["type"] == "layers" and each["containers"] == ["ace"]]
+    [contract] = [
+        candidate
+        for candidate in linter["contracts"]
+        if candidate["type"] == "layers" and candidate["containers"] == ["ace"]
+    ]
     return list(contract["layers"])
 
 

@@ -50,10 +50,13 @@ def page() -> str:
         parts.append(f"Arguments:\n\n{table(tool.input_schema)}")
         parts.append(f"Result:\n\n{table(tool.output_schema or {}, marked=False)}")
     templates = anyio.run(server.list_resource_templates)
-    parts.append(RESOURCES + "".join(f"| `{each.uri_template}` | {each.description} |\n" for each in templates))
+    parts.append(
+        RESOURCES + "".join(f"| `{template.uri_template}` | {template.description} |\n" for template in templates)
+    )
     for prompt in anyio.run(server.list_prompts):
         arguments = "".join(
-            f"| `{each.name}`{'*' if each.required else ''} | {each.description} |\n" for each in prompt.arguments or []
+            f"| `{argument.name}`{'*' if argument.required else ''} | {argument.description} |\n"
+            for argument in prompt.arguments or []
         )
         parts.append(
             f"## Prompt {prompt.name}\n\n{prompt.description}\n\n| argument | meaning |\n|---|---|\n{arguments}"
@@ -77,9 +80,9 @@ def kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
     if "$ref" in part:
         name = part["$ref"].rpartition("/")[2]
         fields = schema["$defs"][name].get("properties", {})
-        return f"object of {', '.join(f'`{each}`' for each in fields)}" if fields else "any JSON"
+        return f"object of {', '.join(f'`{field}`' for field in fields)}" if fields else "any JSON"
     if "anyOf" in part:
-        return " or ".join(kind(each, schema) for each in part["anyOf"] if each.get("type") != "null")
+        return " or ".join(kind(option, schema) for option in part["anyOf"] if option.get("type") != "null")
     name = str(part.get("type", "any JSON"))
     if name == "array":
         name = f"array of {kind(part['items'], schema)}"

@@ -46,7 +46,7 @@ def reflector(prompt: str) -> Mapping[str, Any]:
 
 def skill_manager(prompt: str) -> Mapping[str, Any]:
     new = [lesson for lesson in LEARNING.findall(prompt) if f"] {lesson}" not in prompt]
-    return {"reasoning": "", "operations": [{"type": "ADD", "section": "claws", "content": each} for each in new]}
+    return {"reasoning": "", "operations": [{"type": "ADD", "section": "claws", "content": lesson} for lesson in new]}
 
 
 def main() -> None:

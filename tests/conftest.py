@@ -55,7 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
                 changed.setenv(name, value)
             changed.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8")), encoding="utf-8"))
             capsys.readouterr()
-            code = main([str(each) for each in arguments])
+            code = main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err, printed.err
         return Done(code, printed.out, printed.err)

@@ -48,10 +48,12 @@ def run(client: BenchmarkClient, options: argparse.Namespace) -> int:
     load_before = os.getloadavg()
     outcomes: list[Outcome] = []
     for name in options.sets:
-        each = load_set(name)
+        learning_set = load_set(name)
         for method in methods:
             for order in range(1, options.orders + 1) if method.depends_on_order else [0]:
-                outcome = method.run(bench, each, shuffled(each.traces, order) if order else each.traces, order)
+                outcome = method.run(
+                    bench, learning_set, shuffled(learning_set.traces, order) if order else learning_set.traces, order
+                )
                 outcomes.append(outcome)
                 _say(method, outcome)
     titles = {method.name: method.title for method in methods}
@@ -71,7 +73,11 @@ def run(client: BenchmarkClient, options: argparse.Namespace) -> int:
     if options.out is not None:
         document = {**about, "outcomes": as_json(outcomes)}
         options.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    wrong = [f"{each.set_name}, {each.method}, order {each.order}: {it}" for each in outcomes for it in each.problems]
+    wrong = [
+        f"{finished.set_name}, {finished.method}, order {finished.order}: {it}"
+        for finished in outcomes
+        for it in finished.problems
+    ]
     for problem in wrong:
         print(f"WRONG: {problem}")
     return 1 if wrong else 0

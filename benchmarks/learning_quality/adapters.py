@@ -44,9 +44,9 @@ def program_method(name: str, title: str, module: str, *arguments: str) -> Metho
         *arguments: Its arguments.
     """
 
-    def run(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+    def run(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
         with model_server(bench.client) as server:
-            return _run(bench, each, traces, order, name, (module, *arguments), server)
+            return _run(bench, learning_set, traces, order, name, (module, *arguments), server)
 
     return Method(name, title, run)
 
@@ -66,7 +66,7 @@ ADAPTERS = [
 
 def _run(
     bench: Bench,
-    each: LearningSet,
+    learning_set: LearningSet,
     traces: Sequence[RecordedTrace],
     order: int,
     name: str,
@@ -76,7 +76,7 @@ def _run(
     job = {
         "api_base": server.api_base,
         "examples": [asdict(example) for example in examples_of(traces)],
-        "questions": [sample.question for sample in each.questions],
+        "questions": [sample.question for sample in learning_set.questions],
         "max_calls": CALLS_PER_TRACE * len(traces),
     }
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
@@ -93,7 +93,7 @@ def _run(
         said.seek(0)
         errors = said.read()
     if program.returncode == NOT_INSTALLED:
-        return Outcome(name, each.name, order, skipped=errors.strip().splitlines()[-1])
+        return Outcome(name, learning_set.name, order, skipped=errors.strip().splitlines()[-1])
     if program.returncode or not second:
         raise ProgramFailedError(f"{program_line[0]} ended with {program.returncode}: {errors[-2000:]}")
     used = server.usage
@@ -109,7 +109,9 @@ def _run(
         traces=len(traces),
         text=json.loads(first)["learned"],
     )
-    return Outcome(name, each.name, order, _judged(each, json.loads(second)["answers"]), answering, learned)
+    return Outcome(
+        name, learning_set.name, order, _judged(learning_set, json.loads(second)["answers"]), answering, learned
+    )
 
 
 def examples_of(traces: Sequence[RecordedTrace]) -> list[Example]:
@@ -122,9 +124,9 @@ def examples_of(traces: Sequence[RecordedTrace]) -> list[Example]:
     return found
 
 
-def _judged(each: LearningSet, answers: Sequence[str]) -> tuple[JudgedAnswer, ...]:
+def _judged(learning_set: LearningSet, answers: Sequence[str]) -> tuple[JudgedAnswer, ...]:
     environment, found = SimpleEnvironment("strict"), []
-    for sample, answer in zip(each.questions, answers, strict=True):
+    for sample, answer in zip(learning_set.questions, answers, strict=True):
         result = environment.evaluate(sample=sample, agent_output=AgentOutput(reasoning="", final_answer=answer))
         found.append(
             JudgedAnswer(

@@ -62,7 +62,7 @@ class AnswerCache:
         if row is None:
             return None
         values = json.loads(row[0])
-        return _Entry(values["answer"], [Usage(**each) for each in values["usages"]], values["finish_reason"])
+        return _Entry(values["answer"], [Usage(**usage) for usage in values["usages"]], values["finish_reason"])
 
     def keep(self, request: str, entry: _Entry) -> None:
         """Keep an entry; the first one of a request stays."""
@@ -102,7 +102,7 @@ class CachedClient:
 
     def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
         """Send chat messages and return the answer."""
-        request = self._request("messages", [dict(each) for each in messages], kwargs)
+        request = self._request("messages", [dict(message) for message in messages], kwargs)
         entry = self._known(request)
         if entry is None:
             with _noting() as usages:

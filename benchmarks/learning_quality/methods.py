@@ -44,11 +44,11 @@ class Bench:
     """The Python that has the packages of other methods."""
 
     def answered(
-        self, each: LearningSet, book: Skillbook, agent: AgentLike, retrieval: TopSkills | None = None
+        self, learning_set: LearningSet, book: Skillbook, agent: AgentLike, retrieval: TopSkills | None = None
     ) -> tuple[JudgedAnswer, ...]:
         """Have the questions of a set answered and judged strictly."""
         evaluator = Evaluator(agent, SimpleEnvironment("strict"), retrieval=retrieval, workers=self.workers)
-        return evaluator.evaluate(each.questions, book).answers
+        return evaluator.evaluate(learning_set.questions, book).answers
 
 
 RunsMethod = Callable[[Bench, LearningSet, Sequence[RecordedTrace], int], Outcome]
@@ -64,47 +64,47 @@ class Method:
     depends_on_order: bool = True
 
 
-def no_skills(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def no_skills(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Ask without any skill."""
-    answers = bench.answered(each, Skillbook(), agent_for(bench.client))
-    return Outcome("no-skills", each.name, order, answers, usage_of(answers))
+    answers = bench.answered(learning_set, Skillbook(), agent_for(bench.client))
+    return Outcome("no-skills", learning_set.name, order, answers, usage_of(answers))
 
 
-def raw_memory(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def raw_memory(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Show the corrected examples that are most similar to the question, by the ranker that also chooses skills."""
     agent = agent_for(bench.client)
     retrieval = None if isinstance(agent, ShowsSkills) else TopSkills(SHOWN_EXAMPLES, ranker=LexicalRanker())
-    answers = bench.answered(each, _book_of_examples(each.traces), agent, retrieval)
-    return Outcome("raw-memory", each.name, order, answers, usage_of(answers))
+    answers = bench.answered(learning_set, _book_of_examples(learning_set.traces), agent, retrieval)
+    return Outcome("raw-memory", learning_set.name, order, answers, usage_of(answers))
 
 
-def all_corrections(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def all_corrections(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Show all corrected examples with every question."""
     book = Skillbook()
     # One entry: an agent that shows a few entries only shows it whole.
-    book.add_skill("examples", "\n\n".join(example.text for example in corrected_examples(each.traces)))
-    answers = bench.answered(each, book, agent_for(bench.client))
-    return Outcome("all-corrections", each.name, order, answers, usage_of(answers))
+    book.add_skill("examples", "\n\n".join(example.text for example in corrected_examples(learning_set.traces)))
+    answers = bench.answered(learning_set, book, agent_for(bench.client))
+    return Outcome("all-corrections", learning_set.name, order, answers, usage_of(answers))
 
 
-def proven(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def proven(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Learn as `ace learn` does, and answer as `ace eval` does."""
-    return _learned(bench, each, traces, order, "proven")
+    return _learned(bench, learning_set, traces, order, "proven")
 
 
-def unproven(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def unproven(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Learn without proofs: `ace learn --no-prove`."""
-    return _learned(bench, each, traces, order, "unproven", prove=False)
+    return _learned(bench, learning_set, traces, order, "unproven", prove=False)
 
 
-def one_per_call(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def one_per_call(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """Learn without proofs, and ask the model for each update, with the standard skill manager."""
-    return _learned(bench, each, traces, order, "one-per-call", prove=False, reflections_per_call=1)
+    return _learned(bench, learning_set, traces, order, "one-per-call", prove=False, reflections_per_call=1)
 
 
-def eight_per_call(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+def eight_per_call(bench: Bench, learning_set: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
     """The same, but ask for the updates of up to eight reflections in one call."""
-    return _learned(bench, each, traces, order, "eight-per-call", prove=False, reflections_per_call=8)
+    return _learned(bench, learning_set, traces, order, "eight-per-call", prove=False, reflections_per_call=8)
 
 
 METHODS = [
@@ -130,7 +130,7 @@ def _book_of_examples(traces: Sequence[RecordedTrace]) -> Skillbook:
 
 def _learned(
     bench: Bench,
-    each: LearningSet,
+    learning_set: LearningSet,
     traces: Sequence[RecordedTrace],
     order: int,
     method: str,
@@ -156,7 +156,7 @@ def _learned(
                 results = analyser.run(traces)
             problems = [f"a trace failed: {result.error!r}" for result in results if result.error is not None]
             skills = book.skills()
-            answers = bench.answered(each, book, agent_for(bench.client))
+            answers = bench.answered(learning_set, book, agent_for(bench.client))
             if book.skills() != skills:
                 problems.append("the evaluation has changed the skillbook")
             passing, cases = _own_cases(bench, book)
@@ -176,7 +176,7 @@ def _learned(
         rolled_back=counts.rolled_back,
         text="\n".join(f"[{skill.id}] {skill.content}" for skill in skills),
     )
-    return Outcome(method, each.name, order, answers, usage_of(answers), learned, tuple(problems))
+    return Outcome(method, learning_set.name, order, answers, usage_of(answers), learned, tuple(problems))
 
 
 def _own_cases(bench: Bench, book: Skillbook) -> tuple[int, int]:

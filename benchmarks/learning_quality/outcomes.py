@@ -79,7 +79,7 @@ class Outcome:
 def usage_of(answers: Sequence[JudgedAnswer]) -> Usage:
     """Return what the answers of an evaluation have used together."""
     return Usage(
-        calls=sum(each.calls for each in answers),
-        input_tokens=sum(each.input_tokens for each in answers),
-        output_tokens=sum(each.output_tokens for each in answers),
+        calls=sum(answer.calls for answer in answers),
+        input_tokens=sum(answer.input_tokens for answer in answers),
+        output_tokens=sum(answer.output_tokens for answer in answers),
     )

@@ -26,7 +26,7 @@ def quality_table(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> str
         titles: The titles of the methods by their names, in the order of the rows.
     """
     head = ("set", "method", "right, per order", "accuracy [95 %]", "against raw memory", "tokens in", "out")
-    return _table(head, _quality_rows([each for each in outcomes if not each.skipped], titles))
+    return _table(head, _quality_rows([outcome for outcome in outcomes if not outcome.skipped], titles))
 
 
 def learning_table(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> str:
@@ -46,20 +46,20 @@ def learning_table(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> st
         "own cases",
         "reverted",
     )
-    learning = [each for each in outcomes if each.learned.traces]
+    learning = [outcome for outcome in outcomes if outcome.learned.traces]
     return _table(head, _learning_rows(learning, titles)) if learning else ""
 
 
 def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return the outcomes as JSON values, with every answer."""
     return [
-        {**asdict(each), "right": sum(each.right), "answers": [answer.to_dict() for answer in each.answers]}
-        for each in outcomes
+        {**asdict(outcome), "right": sum(outcome.right), "answers": [answer.to_dict() for answer in outcome.answers]}
+        for outcome in outcomes
     ]
 
 
 def _quality_rows(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> Iterator[Cells]:
-    sets = list(dict.fromkeys(each.set_name for each in outcomes))
+    sets = list(dict.fromkeys(outcome.set_name for outcome in outcomes))
     for name in [*sets, *([ALL_SETS] if len(sets) > 1 else [])]:
         wanted = sets if name == ALL_SETS else [name]
         baseline = _orders(outcomes, wanted, BASELINE)
@@ -67,7 +67,7 @@ def _quality_rows(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> Ite
             orders = _orders(outcomes, wanted, method)
             if not orders:
                 continue
-            found = [each for each in outcomes if each.method == method]
+            found = [outcome for outcome in outcomes if outcome.method == method]
             against = "" if method == BASELINE or not baseline else _compared(pairing(baseline, orders))
             yield (name, title, _per_order(orders), _accuracy(orders), against, *_tokens(found, wanted))
 
@@ -75,11 +75,12 @@ def _quality_rows(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> Ite
 def _orders(outcomes: Sequence[Outcome], sets: Sequence[str], method: str) -> list[list[bool]]:
     """Return for each order whether the questions of these sets are answered right; empty if a set is missing."""
     by_set = {
-        name: [list(each.right) for each in outcomes if (each.set_name, each.method) == (name, method)] for name in sets
+        name: [list(outcome.right) for outcome in outcomes if (outcome.set_name, outcome.method) == (name, method)]
+        for name in sets
     }
     if not all(by_set.values()) or len({len(orders) for orders in by_set.values()}) > 1:
         return []
-    return [[right for orders in each for right in orders] for each in zip(*by_set.values(), strict=True)]
+    return [[right for orders in methods for right in orders] for methods in zip(*by_set.values(), strict=True)]
 
 
 def _per_order(orders: Sequence[Sequence[bool]]) -> str:
@@ -97,35 +98,35 @@ def _compared(found: Pairing) -> str:
 
 
 def _tokens(outcomes: Sequence[Outcome], sets: Sequence[str]) -> tuple[str, str]:
-    measured = [each for each in outcomes if each.set_name in sets]
+    measured = [outcome for outcome in outcomes if outcome.set_name in sets]
     return (
-        f"{fmean(each.input_tokens_beyond_question for each in measured):.0f}",
-        f"{fmean(each.output_tokens for each in measured):.0f}",
+        f"{fmean(outcome.input_tokens_beyond_question for outcome in measured):.0f}",
+        f"{fmean(outcome.output_tokens for outcome in measured):.0f}",
     )
 
 
 def _learning_rows(outcomes: Sequence[Outcome], titles: Mapping[str, str]) -> Iterator[Cells]:
-    for name in dict.fromkeys(each.set_name for each in outcomes):
+    for name in dict.fromkeys(outcome.set_name for outcome in outcomes):
         for method, title in titles.items():
-            found = [each.learned for each in outcomes if (each.set_name, each.method) == (name, method)]
+            found = [outcome.learned for outcome in outcomes if (outcome.set_name, outcome.method) == (name, method)]
             if not found:
                 continue
-            traces, skills = sum(each.traces for each in found), sum(each.skills for each in found)
-            cases = sum(each.cases for each in found)
+            traces, skills = sum(learned.traces for learned in found), sum(learned.skills for learned in found)
+            cases = sum(learned.cases for learned in found)
             yield (
                 name,
                 title,
-                f"{sum(each.calls for each in found) / traces:.1f}",
+                f"{sum(learned.calls for learned in found) / traces:.1f}",
                 " / ".join(f"{total / traces:.0f}" for total in _learning_tokens(found)),
-                ", ".join(str(each.skills) for each in found),
-                _percent(sum(each.proven for each in found) / skills) if skills else "-",
-                _percent(sum(each.cases_passing for each in found) / cases) if cases else "-",
-                ", ".join(str(each.rolled_back) for each in found),
+                ", ".join(str(learned.skills) for learned in found),
+                _percent(sum(learned.proven for learned in found) / skills) if skills else "-",
+                _percent(sum(learned.cases_passing for learned in found) / cases) if cases else "-",
+                ", ".join(str(learned.rolled_back) for learned in found),
             )
 
 
 def _learning_tokens(found: Sequence[Learned]) -> tuple[int, int]:
-    return sum(each.input_tokens for each in found), sum(each.output_tokens for each in found)
+    return sum(learned.input_tokens for learned in found), sum(learned.output_tokens for learned in found)
 
 
 def _percent(share: float) -> str:

@@ -47,7 +47,7 @@ class LearningSet:
 
 def set_names(folder: Path = SETS) -> list[str]:
     """Return the names of the sets in a folder."""
-    return sorted(each.name for each in folder.iterdir() if (each / "heldout.jsonl").is_file())
+    return sorted(path.name for path in folder.iterdir() if (path / "heldout.jsonl").is_file())
 
 
 def load_set(name: str, folder: Path = SETS) -> LearningSet:
@@ -75,9 +75,9 @@ def shuffled(traces: Sequence[RecordedTrace], seed: int) -> list[RecordedTrace]:
 def corrected_examples(traces: Sequence[RecordedTrace]) -> list[CorrectedExample]:
     """Return the corrections of the traces, in their order. No model is asked."""
     return [
-        CorrectedExample(each["question"], each["wrong"], each["correction"], each["right"])
+        CorrectedExample(correction["question"], correction["wrong"], correction["correction"], correction["right"])
         for trace in traces
-        for each in read_trace(trace.record)["corrections"]
+        for correction in read_trace(trace.record)["corrections"]
     ]
 
 

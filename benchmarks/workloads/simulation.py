@@ -76,7 +76,7 @@ def _leave(station: _Station, arrivals: Sequence[float]) -> list[float]:
     heapify(free_at)
     leaves = [0.0] * len(arrivals)
     samples = range(len(arrivals))
-    for sample in samples if station.in_input_order else sorted(samples, key=lambda each: (arrivals[each], each)):
+    for sample in samples if station.in_input_order else sorted(samples, key=lambda number: (arrivals[number], number)):
         leaves[sample] = max(arrivals[sample], free_at[0]) + station.seconds[sample]
         heapreplace(free_at, leaves[sample])
     return leaves

@@ -154,7 +154,7 @@ def test_jobs_that_cannot_be_done_are_kept_with_their_error(tracker: Tracker, is
     assert "openai/unknown" in third.error
     assert fourth.error == ""  # no model, so the rest waits
     status = tracker.ace("status", "--json")
-    assert (status.code, [each["task_id"] for each in status.data["waiting"]]) == (1, ["--status", issue, issue, issue])
+    assert (status.code, [task["task_id"] for task in status.data["waiting"]]) == (1, ["--status", issue, issue, issue])
 
 
 @pytest.mark.parametrize("arguments", [["hook", "close", "bd;1"], ["hook", "close"], ["hook", "update", "bd-1"]])

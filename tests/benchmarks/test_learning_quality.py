@@ -51,7 +51,7 @@ def run(server: ScriptedServer, folder: Path, *arguments: str) -> tuple[int, dic
 
 
 def outcomes_of(document: dict[str, Any], method: str) -> list[dict[str, Any]]:
-    return [each for each in document["outcomes"] if each["method"] == method]
+    return [outcome for outcome in document["outcomes"] if outcome["method"] == method]
 
 
 def test_each_method_is_measured_on_the_same_questions(
@@ -67,14 +67,14 @@ def test_each_method_is_measured_on_the_same_questions(
     # Raw memory shows the rule with the questions that are similar to its example; the others show it always.
     assert memory["right"] == LETTERS
     assert everything["right"] == LETTERS
-    assert [(each["order"], each["right"]) for each in learned] == [(1, LETTERS), (2, LETTERS)]
-    assert [(each["right"], each["learned"]["proven"]) for each in unproven] == [(LETTERS, 0), (LETTERS, 0)]
-    assert not any("Prove" in each["learned"]["calls_by_role"] for each in unproven)
-    assert all(each["learned"]["calls_by_role"]["Prove"] > 0 for each in learned)
-    assert {len(each["answers"]) for each in document["outcomes"]} == {24}
-    assert [(each["learned"]["skills"], each["learned"]["proven"]) for each in learned] == [(1, 1), (1, 1)]
-    assert all(each["learned"]["cases_passing"] == each["learned"]["cases"] > 0 for each in learned)
-    assert all(each["learned"]["calls"] == sum(each["learned"]["calls_by_role"].values()) > 16 for each in learned)
+    assert [(row["order"], row["right"]) for row in learned] == [(1, LETTERS), (2, LETTERS)]
+    assert [(row["right"], row["learned"]["proven"]) for row in unproven] == [(LETTERS, 0), (LETTERS, 0)]
+    assert not any("Prove" in row["learned"]["calls_by_role"] for row in unproven)
+    assert all(row["learned"]["calls_by_role"]["Prove"] > 0 for row in learned)
+    assert {len(outcome["answers"]) for outcome in document["outcomes"]} == {24}
+    assert [(row["learned"]["skills"], row["learned"]["proven"]) for row in learned] == [(1, 1), (1, 1)]
+    assert all(row["learned"]["cases_passing"] == row["learned"]["cases"] > 0 for row in learned)
+    assert all(row["learned"]["calls"] == sum(row["learned"]["calls_by_role"].values()) > 16 for row in learned)
     assert everything["answering"]["input_tokens"] > memory["answering"]["input_tokens"]
     printed = capsys.readouterr().out
     assert "| corrections | proven skills (`ace learn`) | 3, 3 of 24 | 12 % [4, 31] | +0 -0, p = 1 |" in printed
@@ -97,7 +97,7 @@ def test_a_second_run_with_the_cache_asks_nothing_and_counts_the_same(
     for before, after in zip(first["outcomes"], second["outcomes"], strict=True):
         assert after["answering"] == before["answering"]
         assert after["learned"] == before["learned"]
-        assert [each["answer"] for each in after["answers"]] == [each["answer"] for each in before["answers"]]
+        assert [answer["answer"] for answer in after["answers"]] == [answer["answer"] for answer in before["answers"]]
 
 
 def test_a_failed_trace_is_a_wrong_result(
@@ -141,9 +141,9 @@ def test_a_program_asks_the_same_model_and_its_calls_are_counted(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
     client = LiteLLMClient("openai/scripted", api_base=server.api_base)
-    each = load_set("corrections")
+    learning_set = load_set("corrections")
     method = program_method("program", "a program", "tests.benchmarks.answering_program")
-    outcome = method.run(Bench(client), each, shuffled(each.traces, 1), 1)
+    outcome = method.run(Bench(client), learning_set, shuffled(learning_set.traces, 1), 1)
     assert sum(outcome.right) == LETTERS
     assert (outcome.learned.calls, outcome.answering.calls) == (1, 24)
     assert outcome.answering.input_tokens + outcome.learned.input_tokens == sum(
@@ -154,14 +154,14 @@ def test_a_program_asks_the_same_model_and_its_calls_are_counted(
 
 @pytest.mark.parametrize("name", set_names())
 def test_each_set_has_two_chats_and_three_questions_for_each_of_eight_rules(name: str) -> None:
-    each = load_set(name)
-    rules = [trace.place.rpartition("/")[2].rpartition("-")[0] for trace in each.traces]
-    asked = [(sample.id or "").rpartition("-")[0] for sample in each.questions]
+    learning_set = load_set(name)
+    rules = [trace.place.rpartition("/")[2].rpartition("-")[0] for trace in learning_set.traces]
+    asked = [(sample.id or "").rpartition("-")[0] for sample in learning_set.questions]
     assert {rule: rules.count(rule) for rule in rules} == dict.fromkeys(sorted(set(rules)), 2)
     assert len(set(rules)) == 8
     assert {rule: asked.count(rule) for rule in asked} == dict.fromkeys(set(rules), 3)
-    assert len({sample.question for sample in each.questions}) == 24
-    assert len(corrected_examples(each.traces)) == 16
+    assert len({sample.question for sample in learning_set.questions}) == 24
+    assert len(corrected_examples(learning_set.traces)) == 16
 
 
 def test_orders_differ_and_repeat() -> None:
@@ -169,7 +169,7 @@ def test_orders_differ_and_repeat() -> None:
     first, second = shuffled(traces, 1), shuffled(traces, 2)
     assert first != second
     assert first == shuffled(traces, 1)
-    assert sorted(each.place for each in first) == [each.place for each in traces]
+    assert sorted(trace.place for trace in first) == [trace.place for trace in traces]
 
 
 def test_an_interval_is_that_of_the_questions() -> None:

@@ -57,7 +57,9 @@ def test_the_folder_of_a_browser_whose_helper_still_writes_to_it_is_removed(
 ) -> None:
     writer, wrapper = tmp_path / "writer.py", tmp_path / "browser"
     writer.write_text(LATE_WRITER, encoding="utf-8")
-    take_folder = "for each; do case $each in --user-data-dir=*) FOLDER=${each#*=};; esac; done\nexport FOLDER\n"
+    take_folder = (
+        "for argument; do case $argument in --user-data-dir=*) FOLDER=${argument#*=};; esac; done\nexport FOLDER\n"
+    )
     start_writer = f'"{sys.executable}" "{writer}" 2>/dev/null &\n'
     wrapper.write_text(f'#!/bin/sh\n{take_folder}{start_writer}exec "{chromium}" "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)

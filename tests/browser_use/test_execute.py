@@ -171,7 +171,7 @@ def test_the_trace_of_a_download_names_the_file(site: Site) -> None:
         result = run(step, f"Fetch the list at {site.address}/files please")
     assert result.success, result.error
     for trace in (result_to_trace(result), history_to_trace(result.raw_history)):
-        told = [each for each in trace["steps"] if each["name"] == "download"]
-        assert [(each["kind"], each["content"]) for each in told] == [
+        told = [event for event in trace["steps"] if event["name"] == "download"]
+        assert [(event["kind"], event["content"]) for event in told] == [
             ("result", "The file berths of 2026.csv was downloaded.")
         ]

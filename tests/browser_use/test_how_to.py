@@ -103,7 +103,7 @@ def test_the_commands_and_blocks_on_skills_of_a_site_and_on_stored_histories(
     assert removed
     run(*(word.replace("VERSION", str(int(removed[1]) - 1)) for word in rollback), "--yes")
     with Skillbook.open(tmp_path / "skills.db") as skills:
-        assert [each.content for each in skills.skills()] == ["Accept the cookies first."]
+        assert [stored.content for stored in skills.skills()] == ["Accept the cookies first."]
 
     with ScriptedServer(harbour.script) as server:
         environ = {"OPENAI_API_KEY": "sk-scripted-0123456789", "OPENAI_BASE_URL": server.api_base}

@@ -40,7 +40,7 @@ def test_a_skill_is_shown_on_the_pages_of_its_site_only(site: Site) -> None:
         addresses = [f"{other.address}/plain", f"{site.address}/plain", f"{other.address}/plain"]
 
         def script(request: ScriptedRequest) -> Any:
-            told = sum(harbour.is_of_browser(each) for each in server.requests)
+            told = sum(harbour.is_of_browser(call) for call in server.requests)
             if told <= len(addresses):
                 return acting({"navigate": {"url": addresses[told - 1], "new_tab": False}})
             return acting({"done": {"text": "I have been there.", "success": True, "files_to_display": []}})
@@ -82,7 +82,7 @@ def test_a_skill_is_learned_for_its_site_and_expires_when_the_site_has_changed(s
         answer = harbour.script(request)
         followed = re.findall(r"By \[([\w-]+)\] I accept", request.text)
         if request.role == "reflector" and isinstance(answer, dict) and followed and "The task failed" in request.text:
-            judged = [{"id": each, "tag": "harmful"} for each in dict.fromkeys(followed)]
+            judged = [{"id": id, "tag": "harmful"} for id in dict.fromkeys(followed)]
             return {**answer, "extracted_learnings": [], "skill_tags": judged}
         return answer
 
@@ -108,13 +108,13 @@ def test_a_skill_is_learned_for_its_site_and_expires_when_the_site_has_changed(s
         # On another site, the agent does not see it.
         assert book_at(other, "Cat")["success"] is False
         assert not any(is_shown(request) for request in server.requests if harbour.is_of_browser(request))
-        (of_other,) = (each for each in runner.skillbook.skills() if each.id != skill.id)
+        (of_other,) = (stored for stored in runner.skillbook.skills() if stored.id != skill.id)
         assert of_other.section == f"site:{site_of(other.address)}"
 
         site.is_rebuilt = True
         fourth = book_at(site, "Dot")
         assert (fourth["success"], fourth["skill_ids"]) == (False, [skill.id])
-        assert [each.id for each in runner.skillbook.skills()] == [of_other.id]
+        assert [stored.id for stored in runner.skillbook.skills()] == [of_other.id]
         book_at(site, "Eve")
         assert not any(is_shown(request) for request in server.requests if harbour.is_of_browser(request))
 

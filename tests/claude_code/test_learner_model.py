@@ -119,6 +119,6 @@ def test_claude_code_is_asked_for_the_chosen_model(
         ace("install", "--claude", claude, *(() if model is None else ("--model", f"claude_code/{model}")))
         session(claude, project)
         wait_for_the_learner(ace, number)
-        learners = {str(each.body["model"]) for each in server.requests if "StructuredOutput" in each.tools}
+        learners = {str(request.body["model"]) for request in server.requests if "StructuredOutput" in request.tools}
         assert len(learners) == 1 and (model or "haiku") in learners.pop()
         assert agents(server)

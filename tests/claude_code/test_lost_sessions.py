@@ -56,7 +56,7 @@ def queued(state: Path) -> list[str]:
 def has_stored_a_call(home: Path) -> bool:
     """Whether the transcript of a session contains the call of a tool."""
     transcripts = (home / ".claude" / "projects").rglob("*.jsonl")
-    return any('"tool_use"' in each.read_text(encoding="utf-8") for each in transcripts)
+    return any('"tool_use"' in transcript.read_text(encoding="utf-8") for transcript in transcripts)
 
 
 @pytest.mark.thorough
@@ -163,7 +163,7 @@ def test_a_usage_limit_of_claude_code_uses_up_no_attempt(claude: str, home: Path
     limited = False
     work_off(state_folder())
     assert JobQueue(state_folder()).waiting() == []
-    assert sum(each["turns"] for each in ace("status", "--json")["sessions"]) == 2
+    assert sum(listed["turns"] for listed in ace("status", "--json")["sessions"]) == 2
 
 
 def test_an_address_where_nothing_answers_uses_up_no_attempt(home: Path, state: Path) -> None:

@@ -33,7 +33,7 @@ def wait_for_the_learner(ace: Ace, turns: int) -> dict[str, Any]:
     """Wait until nothing is queued and so many turns are noted; the learner is a process of its own."""
     for _ in range(3000):
         status = ace("status", "--json")
-        if not status["waiting"] and sum(each["turns"] for each in status["sessions"]) >= turns:
+        if not status["waiting"] and sum(listed["turns"] for listed in status["sessions"]) >= turns:
             with JobQueue(Path(os.environ["HOME"]) / ".claude" / "ace").lock(wait=True):  # until it has written its log
                 return status
         time.sleep(0.1)

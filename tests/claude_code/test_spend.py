@@ -75,7 +75,7 @@ def test_the_budget_of_a_day_is_not_exceeded_and_the_rest_waits(home: Path, ace:
         ace(*install, "--budget", "5")
         work_off(state_folder())
     assert JobQueue(state_folder()).waiting() == []
-    assert sum(each["turns"] for each in ace("status", "--json")["sessions"]) == 3
+    assert sum(session["turns"] for session in ace("status", "--json")["sessions"]) == 3
 
 
 def test_calls_without_a_known_price_are_counted(home: Path, ace: Ace) -> None:

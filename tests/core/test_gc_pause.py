@@ -31,7 +31,7 @@ def collector() -> Iterator[None]:
 
 def young_objects() -> set[int]:
     generations = (0, 1) if sys.version_info < (3, 14) else (0,)  # the second one is old, too, from 3.14 on
-    return {id(each) for generation in generations for each in gc.get_objects(generation)}
+    return {id(tracked) for generation in generations for tracked in gc.get_objects(generation)}
 
 
 @pytest.mark.thorough

@@ -182,4 +182,4 @@ def test_a_place_that_cannot_be_saved_to_is_refused_before(tmp_path: Path) -> No
         book.check_save(tmp_path / "skills.db")
     with pytest.raises(OSError, match=r"/proc/skills\.json"):
         book.check_save("/proc/skills.json")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder.json", "skills.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.json", "skills.db"]

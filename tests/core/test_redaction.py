@@ -173,7 +173,9 @@ UNLIKELY = [
 @pytest.mark.parametrize(("text", "part", "kind"), LIKELY)
 def test_what_may_be_sensitive_is_found_only_if_asked_for(text: str, part: str, kind: str) -> None:
     assert find(text) == []
-    assert [(text[each.start : each.end], each.kind) for each in Redactor(thorough=True).find(text)] == [(part, kind)]
+    assert [(text[finding.start : finding.end], finding.kind) for finding in Redactor(thorough=True).find(text)] == [
+        (part, kind)
+    ]
     assert kind not in {found.kind for found in Redactor(thorough=True, allow=[kind]).find(text)}
 
 
@@ -323,7 +325,7 @@ def test_nothing_of_fewer_than_six_characters_is_found_by_its_form() -> None:
         text = "".join(signs)
         padded = f"   {text}   "  # `find` does not search texts as short as this itself
         assert find(padded) == Redactor(thorough=True).find(padded) == [], text
-    assert [each.kind for each in find("a@b.cd")] == ["email_address"]
+    assert [finding.kind for finding in find("a@b.cd")] == ["email_address"]
     assert Redactor(["x7"]).redact("x7") == "[hidden: secret]"
 
 

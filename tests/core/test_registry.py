@@ -38,7 +38,7 @@ def test_what_was_returned_does_not_change_while_others_register() -> None:
         for number in range(start, start + 100):
             registry.register(f"number {number}", number)
 
-    threads = [threading.Thread(target=register, args=(100 * each,)) for each in range(4)]
+    threads = [threading.Thread(target=register, args=(100 * number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

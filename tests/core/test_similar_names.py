@@ -81,7 +81,7 @@ def test_every_single_mistake_in_a_name_is_recognised(name: str) -> None:
             name[:place] + "q" + name[place + 1 :],
             f"{name[:place]}q{name[place:]}",
         }
-        assert {closest_name(each, [name, "unrelated_words"]) for each in wrong} == {name}
+        assert {closest_name(typo, [name, "unrelated_words"]) for typo in wrong} == {name}
 
 
 def test_there_is_no_second_rule() -> None:

@@ -29,7 +29,7 @@ def argument_section(docstring: str) -> str:
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     given = function.args
-    names = {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    names = {argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
     if given.vararg is not None:
         names |= {f"*{given.vararg.arg}", given.vararg.arg}  # the help of a command shows it without the star
     return names if given.kwarg is None else names | {f"**{given.kwarg.arg}"}
@@ -39,9 +39,15 @@ def accepted_names(node: Documented) -> set[str] | None:
     """Return the names that `Args:` may have; None for a class whose constructor is inherited."""
     if not isinstance(node, ast.ClassDef):
         return parameters(node)
-    own = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name in ("__init__", "__new__")]
+    own = [
+        statement
+        for statement in node.body
+        if isinstance(statement, ast.FunctionDef) and statement.name in ("__init__", "__new__")
+    ]
     fields = {
-        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        statement.target.id
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     }
     return set().union(*map(parameters, own), fields) if own or fields else None
 

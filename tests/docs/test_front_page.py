@@ -34,6 +34,6 @@ def test_the_table_of_the_readme_has_every_distribution_once() -> None:
 
 def test_both_show_the_installation_and_the_first_commands_first() -> None:
     for text in (README, FRONT_PAGE):
-        [block] = [each for each in text.split("```")[1:2] if each.startswith("text\n")]
+        [block] = [fenced for fenced in text.split("```")[1:2] if fenced.startswith("text\n")]
         lines = [line.split(" ")[1:3] for line in block.splitlines() if line.startswith("$ ")]
         assert lines[:3] == [["python", "-m"], ["ace", "learn"], ["ace", "ask"]]

@@ -92,7 +92,7 @@ def odd_phrases(path: Path) -> list[str]:
 def exemption_of(path: Path) -> str | None:
     """The entry of `EXEMPT` that holds for a file: its own, or that of a folder above it."""
     name = path.relative_to(ROOT).as_posix()
-    return next((each for each in EXEMPT if name == each or name.startswith(f"{each}/")), None)
+    return next((place for place in EXEMPT if name == place or name.startswith(f"{place}/")), None)
 
 
 def test_the_patterns_find_what_they_are_for() -> None:

@@ -44,7 +44,7 @@ def test_a_deep_agent_and_its_sub_agent(tmp_path: Path) -> None:
         assert [message.type for message in seen].count("system") == 1
         assert (text_of(seen).count(SKILL), text_of(seen).count(OWN)) == (1, own)
     told = [result_to_trace(record) for record in records_in(path)]
-    assert {each["question"] for each in told} == {"High water?", "When is high water?"}
+    assert {trace["question"] for trace in told} == {"High water?", "When is high water?"}
 
 
 @pytest.mark.thorough  # the page is not beside the tests of a wheel

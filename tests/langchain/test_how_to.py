@@ -82,7 +82,7 @@ def test_the_command_reads_every_record_of_the_table(tmp_path: Path, runs: list[
             ("\n".join([json.dumps({"messages": messages_to_dict(FIRST)})] * 2), 2),
             (json.dumps({"input": "2+2?", "output": "4", "intermediate_steps": []}), 1),
         ],
-        "a `StateSnapshot`": [("\n".join(dumps(each._asdict()) for each in history), 1), (dumps(snapshot), 1)],
+        "a `StateSnapshot`": [("\n".join(dumps(state._asdict()) for state in history), 1), (dumps(snapshot), 1)],
         "LangSmith runs": [("\n".join(map(json.dumps, runs[::-1])), 2), (json.dumps(runs), 2)],
         "events of": [("\n".join(map(dumps, events)), 1), (dumps(events), 1)],
     }

@@ -166,9 +166,9 @@ def test_a_conversation_that_is_longer_than_the_head_of_its_file(tmp_path: Path)
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 def test_an_export_of_langsmith(tmp_path: Path, runs: list[Json], form: str) -> None:
     mixed = [*runs[1::2], *runs[::2]]
-    summed, failed = sorted(learned(write(tmp_path / f"runs.{form}", mixed, form)), key=lambda each: each["question"])[
-        ::-1
-    ]
+    summed, failed = sorted(
+        learned(write(tmp_path / f"runs.{form}", mixed, form)), key=lambda trace: trace["question"]
+    )[::-1]
     assert (summed["question"], summed["answer"], summed["success"]) == ("2+2?", "By [maths-00001] it is 4.", None)
     assert steps_of(summed) == SUM
     assert summed["skill_ids"] == ["maths-00001"]
@@ -181,7 +181,7 @@ def test_an_export_of_langsmith(tmp_path: Path, runs: list[Json], form: str) -> 
 def test_runs_of_langsmith_as_its_client_returns_them(runs: list[Json]) -> None:
     children: dict[str, list[Any]] = {}
     live: dict[str, langsmith.schemas.Run] = {}
-    for run in sorted(runs, key=lambda each: each["dotted_order"], reverse=True):
+    for run in sorted(runs, key=lambda stored: stored["dotted_order"], reverse=True):
         made = langsmith.schemas.Run(**{**run, "child_runs": children.get(run["id"], [])})
         children.setdefault(run.get("parent_run_id", ""), []).insert(0, made)
         live[run["id"]] = made
@@ -231,7 +231,7 @@ def test_snapshots_of_a_thread(tmp_path: Path, watched: Any) -> None:
     for record in (snapshot, stored, json.loads(dumps(snapshot)), history, json.loads(dumps(history))):
         assert recognise(record) == 0.9
         assert steps_of(result_to_trace(record)) == SUM
-    for number, records in enumerate(([stored], [snapshot], [each._asdict() for each in history])):
+    for number, records in enumerate(([stored], [snapshot], [state._asdict() for state in history])):
         for form in ("json", "jsonl"):
             [trace] = learned(write(tmp_path / f"{number}.{form}", records, form))
             assert steps_of(trace) == SUM

@@ -105,7 +105,9 @@ def test_stored_conversations(record: object) -> None:
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
-    lines = [json.dumps(message_to_dict(each), ensure_ascii=False) for each in (HumanMessage("a\u2028b"), TALK[-1])]
+    lines = [
+        json.dumps(message_to_dict(message), ensure_ascii=False) for message in (HumanMessage("a\u2028b"), TALK[-1])
+    ]
     assert result_to_trace("\n".join(lines))["question"] == "a\u2028b"
     assert result_to_trace("\r\n".join([*lines, ""]).encode())["question"] == "a\u2028b"
 
@@ -114,9 +116,9 @@ def test_what_an_agent_executor_returned() -> None:
     action = AgentAction("add", {"a": 2, "b": 2}, "I add, by [maths-00001].")
     record = {"input": "2+2?", "output": "4", "intermediate_steps": [(action, "4")]}
     stored = json.loads(json.dumps({**record, "intermediate_steps": [[dumpd(action), "4"]]}))
-    for each in (record, stored, {**record, "intermediate_steps": [(action.model_dump(), "4")]}):
-        assert recognise(each) == 0.8
-        trace = result_to_trace(each)
+    for value in (record, stored, {**record, "intermediate_steps": [(action.model_dump(), "4")]}):
+        assert recognise(value) == 0.8
+        trace = result_to_trace(value)
         assert (trace["question"], trace["answer"], trace["skill_ids"]) == ("2+2?", "4", ["maths-00001"])
         assert [(step["kind"], step["content"]) for step in trace["steps"]] == [
             ("thought", "I add, by [maths-00001]."),

@@ -67,7 +67,7 @@ class World:
     def lessons(self) -> list[str]:
         """The contents of the skills in the skillbook of the user."""
         with Skillbook.open(self.data / "skills.db") as book:
-            return [each.content for each in book.skills()]
+            return [skill.content for skill in book.skills()]
 
     def environment(self, **settings: object) -> dict[str, str]:
         """The environment of a server process."""
@@ -154,7 +154,7 @@ def error_of(result: CallToolResult) -> tuple[str, str, dict[str, Any]]:
     """The code, the message and the details of an error: a sentence, and the same as JSON."""
     assert result.is_error, result
     assert result.structured_content is None
-    sentence, found = [getattr(each, "text", "") for each in result.content]
+    sentence, found = [getattr(block, "text", "") for block in result.content]
     error: dict[str, Any] = json.loads(found)
     assert set(error) == {"code", "message", "details"}
     assert sentence == f"{error['code']}: {error['message']}"

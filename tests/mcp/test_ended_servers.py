@@ -62,7 +62,7 @@ def test_what_was_acknowledged_survives_the_end_of_the_server(
     assert ends in ([], [] if ending == signal.SIGKILL else [("TIMEOUT", True)])
     lessons = world.lessons()
     assert {"Remember LESSON tides.", "Remember LESSON kelp."} <= set(lessons)
-    assert not any("HANG" in each for each in lessons)
+    assert not any("HANG" in lesson for lesson in lessons)
     print(f"it took {took:.2f} s to end")  # `pytest -s` shows it; the machine is shared, so it is not asserted
 
 

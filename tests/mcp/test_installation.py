@@ -80,7 +80,7 @@ FILES = {
 
 
 def files_below(folder: Path) -> dict[str, bytes | None]:
-    return {str(each.relative_to(folder)): each.read_bytes() if each.is_file() else None for each in folder.rglob("*")}
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def laid_out(home: Path, client: str, text: str | None = None) -> Path:
@@ -103,8 +103,8 @@ def test_an_installation_adds_one_entry_and_is_removed_to_the_byte(client: str, 
 
     text = path.read_text(encoding="utf-8")
     original = FILES[client][1]
-    removed = [each[2:] for each in ndiff(original.splitlines(), text.splitlines()) if each.startswith("- ")]
-    assert [f"{each}," in text for each in removed] in ([], [True])  # a line that only got a comma
+    removed = [line[2:] for line in ndiff(original.splitlines(), text.splitlines()) if line.startswith("- ")]
+    assert [f"{line}," in text for line in removed] in ([], [True])  # a line that only got a comma
     if client != "vscode":
         servers = json.loads(text)["mcpServers"]
         assert servers["ace"] == (COMMAND if client == "claude-desktop" else TYPED)

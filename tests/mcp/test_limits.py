@@ -77,7 +77,7 @@ def test_a_saved_copy_is_loaded_by_another_user_once(world: World, tmp_path: Pat
 
     anyio.run(converse)
     with Skillbook.open(tmp_path / "other.db") as book:
-        assert [each.content for each in book.skills()] == ["Remember LESSON tides.", "Remember LESSON kelp."]
+        assert [skill.content for skill in book.skills()] == ["Remember LESSON tides.", "Remember LESSON kelp."]
 
 
 def test_a_path_that_leads_out_of_the_folder_is_refused(world: World, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
         if world.lessons():
             break
     assert "Remember LESSON tides." in world.lessons()
-    assert not any("HANG" in each for each in world.lessons())
+    assert not any("HANG" in lesson for lesson in world.lessons())
 
 
 @pytest.mark.parametrize("transport", ["memory", "stdio", "http", "http-legacy"])
@@ -286,11 +286,11 @@ def test_learning_that_spends_the_budget_says_so(tmp_path: Path) -> None:
                 given = {"session_id": "s", "samples": samples}
                 code, message, details = error_of(await client.call_tool("ace.learn.sample", given))
                 assert (code, "--max-cost" in message) == ("PROVIDER_ERROR", True), message
-                assert [each["index"] for each in details["failures"]] == [0, 1, 2]
-                assert all("--max-cost" in each["what"] for each in details["failures"])
+                assert [failure["index"] for failure in details["failures"]] == [0, 1, 2]
+                assert all("--max-cost" in failure["what"] for failure in details["failures"])
 
         anyio.run(converse)
-        assert {each.role for each in model.requests} == {"agent"}
+        assert {request.role for request in model.requests} == {"agent"}
 
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])

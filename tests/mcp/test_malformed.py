@@ -18,7 +18,7 @@ from tests.mcp.clients import World, content_of, error_of
 from tests.support.command_line import ACE
 
 SECRET = "sk-live-0123456789abcdef0123456789abcdef"
-CODES = {each.value.removeprefix("ACE_MCP_") for each in ErrorCode} - {"INTERNAL_ERROR"}
+CODES = {code.value.removeprefix("ACE_MCP_") for code in ErrorCode} - {"INTERNAL_ERROR"}
 WRONG: list[Any] = [None, True, -1, 0, 3.5, 10**30, "", SECRET, "\ud800", "\0", [], {}, [SECRET], {"a": SECRET}, [[]]]
 VALID: dict[str, dict[str, Any]] = {
     "ace.ask": {
@@ -83,8 +83,8 @@ def test_a_thousand_malformed_requests_are_refused_with_a_code(world: World, tra
     async def converse() -> None:
         async with world.connect(transport) as client:
             schemas = {
-                each.name: jsonschema.Draft202012Validator(each.input_schema)
-                for each in (await client.list_tools()).tools
+                tool.name: jsonschema.Draft202012Validator(tool.input_schema)
+                for tool in (await client.list_tools()).tools
             }
             chance = random.Random(20)
             sent = 0
@@ -146,13 +146,13 @@ def test_standard_output_contains_nothing_but_the_protocol(world: World) -> None
             process.stdin.write(line + b"\n")
         process.stdin.flush()
         received: list[dict[str, Any]] = []
-        while not any(each.get("id") == 6 for each in received):
+        while not any(answer.get("id") == 6 for answer in received):
             received.append(json.loads(process.stdout.readline()))
         process.stdin.close()
         rest = process.stdout.read()
         assert process.wait() == 0
         log = process.stderr.read().decode()
     received += [json.loads(line) for line in rest.splitlines()]
-    assert all(each["jsonrpc"] == "2.0" for each in received)
-    assert [each["result"] for each in received if each.get("id") == 6] == [{}]
+    assert all(message["jsonrpc"] == "2.0" for message in received)
+    assert [message["result"] for message in received if message.get("id") == 6] == [{}]
     assert "Traceback" not in log

@@ -73,7 +73,7 @@ def inspect(world: World, target: list[str], method: str, *options: str, expecte
 def inspect_everything(world: World, target: list[str]) -> None:
     """Use the tools, the resources and the prompt."""
     [kelp] = world.taught("kelp")
-    names = [each["name"] for each in inspect(world, target, "tools/list")["tools"]]
+    names = [tool["name"] for tool in inspect(world, target, "tools/list")["tools"]]
     assert names[0] == "ace.ask" and len(names) == 7
 
     def call(name: str, *arguments: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def inspect_everything(world: World, target: list[str]) -> None:
     refused = inspect(world, target, "tools/call", *wrong, expected=INSPECTED_ERROR)
     assert refused["content"][0]["text"].startswith("ACE_MCP_VALIDATION_ERROR: ace.ask: question: Field required")
     templates = inspect(world, target, "resources/templates/list")["resourceTemplates"]
-    assert [each["name"] for each in templates] == ["skillbook", "skill"]
+    assert [template["name"] for template in templates] == ["skillbook", "skill"]
     page = inspect(world, target, "resources/read", "--uri", f"ace://skill/s/{kelp}")
     assert page["contents"][0]["text"].startswith(f"# {kelp}\n")
     prompt = inspect(
@@ -138,7 +138,7 @@ def test_claude_code_teaches_and_then_uses_what_it_taught(world: World) -> None:
         if not names or done >= len(calls):
             return [Text("Done.")]
         wanted, given = calls[done]
-        [name] = [each for each in names if each.endswith(wanted)]
+        [name] = [tool for tool in names if tool.endswith(wanted)]
         return [ToolUse(name, given)]
 
     servers = {"mcpServers": {"ace": {"command": str(ACE), "args": ["mcp"], "env": world.environment()}}}
@@ -157,7 +157,7 @@ def test_claude_code_teaches_and_then_uses_what_it_taught(world: World) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        results = max((each.tool_results for each in model.requests), key=len)
+        results = max((request.tool_results for request in model.requests), key=len)
     assert len(results) == 3, results
     assert "unknown" in results[0]
     assert "Remember LESSON tides." in results[1]

@@ -90,7 +90,7 @@ def test_a_hundred_sessions_are_open_at_once(world: World) -> None:
                 for number in range(100):
                     group.start_soon(ask, number)
             assert sorted(answers) == list(range(100))
-            assert all(each.startswith("LESSON word") for each in answers.values())
+            assert all(answer.startswith("LESSON word") for answer in answers.values())
 
     anyio.run(converse)
 

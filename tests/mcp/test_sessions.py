@@ -84,7 +84,7 @@ def test_a_session_remembers_its_last_thousand_answers(tmp_path: Path) -> None:
             output = AgentOutput(reasoning="", final_answer=str(number))
             session.remember(Answer.of(output, "?", "", Usage()), {"number": number})
         assert len(session.answers) == len(session.metadata) == 1000
-        assert {str(each) for each in session.answers.values()} == {str(number) for number in range(1, 1001)}
+        assert {str(answer) for answer in session.answers.values()} == {str(number) for number in range(1, 1001)}
         assert session.last_answer is not None and str(session.last_answer) == "1000"
     assert sessions.shut_down(seconds=0)
 
@@ -169,7 +169,7 @@ def test_the_session_config_chooses_the_model(world: World) -> None:
             assert (code, "was opened with another" in message) == ("VALIDATION_ERROR", True)
 
     anyio.run(converse)
-    assert [each.model for each in world.model.requests] == ["other", "other", "scripted"]
+    assert [request.model for request in world.model.requests] == ["other", "other", "scripted"]
     body = world.model.requests[0].body
     assert (body["temperature"], body["max_tokens"]) == (0.5, 123)
 
@@ -188,7 +188,7 @@ def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None
             for session_id in ("a.b", "a-b", "a_b", "A.b"):
                 book = content_of(await client.call_tool("ace.skillbook.get", {"session_id": session_id}))
                 content = f"Remember LESSON {session_id.encode().hex()}."
-                assert [each["content"] for each in book["skills"]] == [content]
+                assert [skill["content"] for skill in book["skills"]] == [content]
                 asked = {"session_id": session_id, "question": "?"}
                 assert content_of(await client.call_tool("ace.ask", asked))["skill_count"] == 1
 
@@ -214,7 +214,7 @@ def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
                 group.start_soon(teach, transport, mine)
 
     anyio.run(both)
-    assert sorted(world.lessons()) == sorted(f"Remember LESSON {word}." for each in words for word in each)
+    assert sorted(world.lessons()) == sorted(f"Remember LESSON {word}." for taught in words for word in taught)
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
                 )
             )
             assert (learned["processed"], learned["failed"], learned["new_skill_count"]) == (2, 1, 2)
-            assert [each["index"] for each in learned["failures"]] == [2]
+            assert [failure["index"] for failure in learned["failures"]] == [2]
             assert "refused" in learned["failures"][0]["what"]
-            assert [each["content"].partition(" Example")[0] for each in learned["skills"]] == [
+            assert [skill["content"].partition(" Example")[0] for skill in learned["skills"]] == [
                 "Remember LESSON tides.",
                 "Remember LESSON kelp.",
             ]
@@ -80,7 +80,7 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
             assert book["skills"][0]["sources"][0]["question"] == "What about tides? LESSON tides"
             found = {"session_id": "s", "query": "surf and kelp"}
             best = content_of(await client.call_tool("ace.skillbook.get", found))["skills"]
-            assert sorted(each["content"].partition(" Example")[0] for each in best) == [
+            assert sorted(skill["content"].partition(" Example")[0] for skill in best) == [
                 "Remember LESSON kelp.",
                 "Remember LESSON surf.",
             ]
@@ -99,7 +99,7 @@ def test_resources_and_the_prompt_show_skills_without_a_model(world: World, tran
     async def converse() -> None:
         async with world.connect(transport) as client:
             templates = (await client.list_resource_templates()).resource_templates
-            assert [each.uri_template for each in templates] == [
+            assert [template.uri_template for template in templates] == [
                 "ace://skillbook/{session_id}",
                 "ace://skill/{session_id}/{id}",
             ]
@@ -112,7 +112,7 @@ def test_resources_and_the_prompt_show_skills_without_a_model(world: World, tran
             assert skill.text.startswith(f"# {tides}\n\nRemember LESSON tides.\n\nSection lessons, active;")
             assert "## History\n\n- version 1, " in skill.text
             [prompt] = (await client.list_prompts()).prompts
-            assert (prompt.name, [each.name for each in prompt.arguments or []]) == (
+            assert (prompt.name, [argument.name for argument in prompt.arguments or []]) == (
                 "use_skills",
                 ["question", "session_id"],
             )
@@ -152,7 +152,7 @@ def test_a_wrong_resource_or_prompt_is_an_error_with_a_code(world: World, transp
 def test_the_tools_are_described_and_refuse_unknown_arguments(world: World, transport: str) -> None:
     async def converse() -> None:
         async with world.connect(transport, max_samples_per_call=40) as client:
-            tools = {each.name: each for each in (await client.list_tools()).tools}
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == [
                 "ace.ask",
                 "ace.learn.sample",
@@ -163,9 +163,9 @@ def test_the_tools_are_described_and_refuse_unknown_arguments(world: World, tran
                 "ace.skillbook.load",
             ]
             hints = {
-                name.removeprefix("ace."): (each.annotations.read_only_hint, each.annotations.destructive_hint)
-                for name, each in tools.items()
-                if each.annotations is not None
+                name.removeprefix("ace."): (tool.annotations.read_only_hint, tool.annotations.destructive_hint)
+                for name, tool in tools.items()
+                if tool.annotations is not None
             }
             assert hints == {
                 "ask": (True, False),
@@ -176,10 +176,10 @@ def test_the_tools_are_described_and_refuse_unknown_arguments(world: World, tran
                 "skillbook.save": (False, True),
                 "skillbook.load": (False, False),
             }
-            for each in tools.values():
-                assert each.input_schema["additionalProperties"] is False
-                assert each.output_schema is not None
-                assert each.description and each.title
+            for tool in tools.values():
+                assert tool.input_schema["additionalProperties"] is False
+                assert tool.output_schema is not None
+                assert tool.description and tool.title
             assert tools["ace.learn.sample"].input_schema["properties"]["samples"]["maxItems"] == 40
             given = {"session_id": "s", "question": "?", "secret": "sk-0123456789abcdef"}
             code, message, details = error_of(await client.call_tool("ace.ask", given))

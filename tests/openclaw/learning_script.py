@@ -29,5 +29,5 @@ def learn(request: ScriptedRequest) -> Mapping[str, Any]:
             "extracted_learnings": [{"learning": lesson} for lesson in lessons],
         }
     known = [lesson for lesson in _LEARNING.findall(request.text) if f"] {lesson}" not in request.text]
-    operations = [{"type": "ADD", "section": "claws", "content": each} for each in dict.fromkeys(known)]
+    operations = [{"type": "ADD", "section": "claws", "content": lesson} for lesson in dict.fromkeys(known)]
     return {"reasoning": "", "operations": operations}

@@ -90,7 +90,7 @@ def test_each_turn_is_learned_once_and_its_skills_are_in_the_workspace(
     assert len(server.by_role("reflector")) == 2
     assert "LESSON beta" in (state / "workspace/AGENTS.md").read_text(encoding="utf-8")
     status = openclaw("status", "--json").data
-    assert (status["waiting"], status["problems"], [each["turns"] for each in status["sessions"]]) == (0, [], [2])
+    assert (status["waiting"], status["problems"], [session["turns"] for session in status["sessions"]]) == (0, [], [2])
     assert status["budget_usd"] == 1
     assert status["spent_today"]["calls"] == len(server.requests)
     assert status["spent_today"]["cost_usd"] > 0
@@ -232,7 +232,7 @@ def test_each_installation_replaces_the_one_before_and_removing_restores_the_con
     assert entry().count("ace-capture") == 1
     assert openclaw("uninstall").code == 0
     assert entry() == config
-    assert [each.name for each in state.iterdir()] == (["openclaw.json"] if config else [])
+    assert [item.name for item in state.iterdir()] == (["openclaw.json"] if config else [])
 
 
 @pytest.mark.parametrize("arguments", [("--budget", "1"), ("--learn", "--budget", "0"), ("--learn", "--budget", "inf")])

@@ -90,13 +90,13 @@ def test_a_deleted_session_is_unpacked(tmp_path: Path) -> None:
 
 def test_a_database_is_read_with_its_compressed_rows_and_left_as_it_is(tmp_path: Path) -> None:
     path = make_database(tmp_path / "agents/main/agent/openclaw-agent.sqlite", [events_of(V4), events_of(V4_ERROR)])
-    before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     sessions = read_sessions(path)
     assert [session.agent_id for session in sessions] == ["main", "main"]
-    assert {session.session_key for session in sessions} == {f"agent:main:{each.session_id}" for each in sessions}
-    corrected = next(each for each in sessions if each.session_id.startswith("36d85cc2"))
+    assert {session.session_key for session in sessions} == {f"agent:main:{session.session_id}" for session in sessions}
+    corrected = next(session for session in sessions if session.session_id.startswith("36d85cc2"))
     assert str(events_to_turn_traces(corrected)[0]["answer"]).startswith("Fixed: mean([]) now returns 0")
-    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_a_database_is_read_while_openclaw_writes_it(tmp_path: Path) -> None:

@@ -199,6 +199,6 @@ def test_no_command_shows_a_password_of_a_setting(home: Path) -> None:
     model = ["--model", "openai/scripted", "--api-base", "http://ann:s3cret-pw@127.0.0.1:9/v1"]
     commands = [["install", *model], ["learn"], ["learn", "--json"], ["status"], ["status", "--json"]]
     done = [ace("openclaw", *command, folder=home, environ=environ) for command in commands]
-    assert [each.code for each in done] == [0, 2, 2, 0, 0]
+    assert [run.code for run in done] == [0, 2, 2, 0, 0]
     assert "the server at http://127.0.0.1:9/v1 cannot be reached" in done[1].err
-    assert not [each for each in done if "s3cret" in each.out + each.err]
+    assert not [run for run in done if "s3cret" in run.out + run.err]

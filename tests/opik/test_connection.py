@@ -163,7 +163,7 @@ def test_an_own_server_needs_no_key(
     monkeypatch.delenv("OPIK_WORKSPACE")
     OpikStep()(ACEStepContext(sample="2+2?"))
     assert flush(timeout=30.0)
-    [post] = [each for each in receiver.requests if each.path == "/api/v1/private/traces/batch"]
+    [post] = [request for request in receiver.requests if request.path == "/api/v1/private/traces/batch"]
     assert "authorization" not in post.headers and post.headers["comet-workspace"] == "default"
     assert caplog.records == []
 

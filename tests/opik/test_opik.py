@@ -119,7 +119,7 @@ def test_where_the_steps_belong(receiver: Receiver) -> None:
     assert (OpikStep.requires, OpikStep.provides) == (frozenset({"skillbook"}), frozenset())
     assert (RROpikStep.requires, RROpikStep.provides) == (frozenset({"reflection"}), frozenset())
     assert (OpikStep().project_name, RROpikStep().project_name) == ("ace-framework", "ace-rr")
-    names = [type(each).__name__ for each in learning_tail(ScriptedReflector(), ScriptedSkillManager(), Skillbook())]
+    names = [type(step).__name__ for step in learning_tail(ScriptedReflector(), ScriptedSkillManager(), Skillbook())]
     assert not {"OpikStep", "RROpikStep"} & {*names}, "they are only used if they are passed as extra_steps"
 
 
@@ -127,7 +127,7 @@ def test_the_variables_say_where_opik_is(receiver: Receiver) -> None:
     step = OpikStep()
     step(context(sample="2+2?"))
     assert step.flush(timeout=30.0)
-    [post] = [each for each in receiver.requests if each.path == "/api/v1/private/traces/batch"]
+    [post] = [request for request in receiver.requests if request.path == "/api/v1/private/traces/batch"]
     assert post.headers["authorization"] == "opik-key-of-ann"
     assert post.headers["comet-workspace"] == "glass"
     assert receiver.traces[0]["project_name"] == "ace-framework"

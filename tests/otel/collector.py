@@ -228,7 +228,7 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 def _value(value: AnyValue) -> Any:
     kind = value.WhichOneof("value")
     if kind == "array_value":
-        return [_value(each) for each in value.array_value.values]
+        return [_value(element) for element in value.array_value.values]
     return None if kind is None else getattr(value, kind)
 
 
@@ -238,7 +238,7 @@ def tree(spans: list[ReceivedSpan]) -> list[str]:
     lines: list[str] = []
 
     def add(parent: str, depth: int) -> None:
-        for span in sorted((each for each in spans if each.parent == parent), key=lambda each: each.start):
+        for span in sorted((child for child in spans if child.parent == parent), key=lambda child: child.start):
             lines.append(f"{'    ' * depth}{span.name}")
             add(span.id, depth + 1)
 

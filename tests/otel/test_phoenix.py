@@ -73,8 +73,8 @@ def spans_of(address: str) -> list[tuple[str, str]]:
     request = urllib.request.Request(f"{address}/graphql", body, {"content-type": "application/json"})
     with urllib.request.urlopen(request) as answer:
         data: Any = json.load(answer)
-    [project] = [each["node"] for each in data["data"]["projects"]["edges"] if each["node"]["name"] == "default"]
-    return [(each["node"]["name"], each["node"]["statusCode"]) for each in project["spans"]["edges"]]
+    [project] = [edge["node"] for edge in data["data"]["projects"]["edges"] if edge["node"]["name"] == "default"]
+    return [(edge["node"]["name"], edge["node"]["statusCode"]) for edge in project["spans"]["edges"]]
 
 
 def command_of_the_guide(beginning: str) -> list[str]:

@@ -99,29 +99,31 @@ def server() -> Iterator[PostgresServer]:
 def test_nothing_is_lost_while_the_server_is_restarted(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "PATIENCE", 600.0)
     location = f"{server.address}?book=load"
-    learners, each = 4, 60
+    learners, skills_of_learner = 4, 60
     watcher = PostgresStore(location)
     opened = threading.Barrier(learners)  # a book is not opened while the server is away
 
     def learn(number: int) -> None:
         with Skillbook.open(location) as book:
             opened.wait()
-            for step in range(each):
+            for step in range(skills_of_learner):
                 book.add_skill("load", f"Skill {step} of learner {number}")
 
     with ThreadPoolExecutor(learners) as pool:
         learning = [pool.submit(learn, number) for number in range(learners)]
         for reached, how in ((20, signal.SIGINT), (60, signal.SIGQUIT), (100, signal.SIGQUIT)):
             while watcher.version() < reached:
-                assert not any(each.done() and each.exception() for each in learning)
+                assert not any(future.done() and future.exception() for future in learning)
                 time.sleep(0.002)
             server.stop(how)
             server.start()
-        for each_one in learning:
-            each_one.result()
+        for future in learning:
+            future.result()
     watcher.close()
     with Skillbook.open(location) as book:
-        wanted = {f"Skill {step} of learner {number}" for number in range(learners) for step in range(each)}
+        wanted = {
+            f"Skill {step} of learner {number}" for number in range(learners) for step in range(skills_of_learner)
+        }
         assert len(book) == len(wanted) == book.version
         assert {skill.content for skill in book.skills()} == wanted
 

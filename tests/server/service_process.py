@@ -186,7 +186,7 @@ def _kill_at(pattern: str, number: int, when: When) -> None:
             hit.append(connection.connection.dbapi_connection)
 
     def returned(connection: object, entry: object) -> None:
-        if any(each is connection for each in hit):
+        if any(other is connection for other in hit):
             end()
 
     event.listen(sa.Engine, "before_cursor_execute", before)

@@ -71,7 +71,7 @@ def test_every_route_needs_its_scope(api: Api) -> None:
     tested = set()
     for scope, routes in ROUTES.items():
         right = api.add_key(scope)
-        wrong = api.add_key(*(each for each in keys.SCOPES if each not in (scope, "admin")))
+        wrong = api.add_key(*(other for other in keys.SCOPES if other not in (scope, "admin")))
         for method, path in routes:
             tested.add((method, path))
             statuses = [
@@ -171,7 +171,7 @@ def test_a_budget_counts_what_was_spent_today(api: Api, monkeypatch: pytest.Monk
     key = api.add_key("infer", budget=1.0)
     assert api.post("/answers", {"question": "What about rain?"}, key=key).status_code == 200
     with api.service.database.writing() as connection:
-        identifier = next(each.id for each in keys.list_keys(connection) if each.budget == 1.0)
+        identifier = next(known.id for known in keys.list_keys(connection) if known.budget == 1.0)
         row = {
             "book": "default", "key": identifier, "question": b"", "answer": b"", "skill_ids": "", "model_calls": 1,
             "prompt_tokens": 1, "completion_tokens": 1, "seconds": 1.0,
@@ -180,7 +180,7 @@ def test_a_budget_counts_what_was_spent_today(api: Api, monkeypatch: pytest.Monk
             connection.execute(sa.insert(tables.request).values(id=new_id("req"), at=at, cost=cost, **row))
     app: Any = api.client.app
     limits = app.state.server.limits
-    [found] = [each for each in list_valid(api) if each.id == identifier]
+    [found] = [valid for valid in list_valid(api) if valid.id == identifier]
     limits.forget()
     limits.check_budget(found)
     with api.service.database.writing() as connection:

@@ -85,12 +85,12 @@ def test_contradictory_feedback_is_held(
 ) -> None:
     add_book(service, batch_size=2)
     request = add_request(service, "word", subject="jane")
-    given = [add_feedback(service, request, subject="jane", **each) for each in (first, second)]
+    given = [add_feedback(service, request, subject="jane", **feedback) for feedback in (first, second)]
     assert len(make_batches(service)) == (not is_held)
     assert states(service) == ["held" if is_held else "batched"] * 2
     listed = rows_of(service, tables.review)
     assert {(row.kind, row.feedback, row.request, row.subject) for row in listed} == {
-        ("contradiction", each, request, "jane") for each in given if is_held
+        ("contradiction", id, request, "jane") for id in given if is_held
     }
 
 
@@ -108,7 +108,7 @@ def test_a_person_decides_about_held_feedback(service: Service) -> None:
     request = add_request(service, "word")
     kept, dropped = (add_feedback(service, request, thumb=thumb) for thumb in ("up", "down"))
     make_batches(service)
-    [first], [second] = ([row.id for row in rows_of(service, tables.review, feedback=each)] for each in (kept, dropped))
+    [first], [second] = ([row.id for row in rows_of(service, tables.review, feedback=id)] for id in (kept, dropped))
     decide(service, first, "accept")
     decide(service, second, "reject")
     assert len(make_batches(service)) == 1

@@ -91,9 +91,9 @@ def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_databas
         for word in words:
             assert give(processes[0], key, requests[word], word) in (202, None)
         wait_until(asked.is_set, lambda: learning_states(service))
-        wait_until(lambda: not all(each.is_running() for each in processes))  # the signal may take a moment
-        [killed] = [each for each in processes if not each.is_running()]
-        [other] = [each for each in processes if each is not killed]
+        wait_until(lambda: not all(process.is_running() for process in processes))  # the signal may take a moment
+        [killed] = [process for process in processes if not process.is_running()]
+        [other] = [process for process in processes if process is not killed]
         for word in words:  # those without a response
             assert give(other, key, requests[word], word) == 202
         wait_until_learned(service, other.is_running)

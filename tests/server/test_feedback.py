@@ -58,8 +58,8 @@ def test_feedback_from_many_threads_is_all_stored(api: Api) -> None:
     found: list[str] = []
 
     def send(number: int) -> None:
-        for each in range(5):
-            body = {"request_id": request, "comment": f"comment {number} {each}"}
+        for repetition in range(5):
+            body = {"request_id": request, "comment": f"comment {number} {repetition}"}
             found.append(api.post("/feedback", body, key=key).json()["feedback_id"])
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(6)]

@@ -121,7 +121,7 @@ def test_words_of_users_are_feedback_and_only_corrections_are_the_right_answer(
     assert "The user comments: Short." in liked
     assert "The user says that the answer is wrong: LESSON winds" in corrected
     right = [text.partition("# Right answer")[2].partition("# Feedback")[0] for text in (liked, corrected)]
-    assert ["LESSON" in each for each in right] == [False, True]
+    assert ["LESSON" in answer for answer in right] == [False, True]
     assert "unknown" not in right[0]
 
 

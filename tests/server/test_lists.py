@@ -41,13 +41,13 @@ def test_lists_are_complete_page_by_page(api: Api) -> None:
     released = [api.publish(f"word{number}") for number in range(5)]
     skills = all_pages(api, "/books/default/skills", 2)
     assert [skill["content"] for skill in skills] == [f"Remember LESSON word{number}." for number in range(5)]
-    assert [each["id"] for each in all_pages(api, "/books/default/releases", 2)] == released[::-1]
+    assert [page["id"] for page in all_pages(api, "/books/default/releases", 2)] == released[::-1]
     runs = [new_id("bat") for _ in range(5)]
     with api.service.database.writing() as connection:
         for run in runs:
             row = {"id": run, "at": now(), "book": "default", "state": "queued", "samples": 1}
             connection.execute(sa.insert(tables.batch).values(row))
-    assert [each["id"] for each in all_pages(api, "/runs?book=default", 2)] == runs[::-1]
+    assert [page["id"] for page in all_pages(api, "/runs?book=default", 2)] == runs[::-1]
     assert api.get(f"/runs/{runs[0]}").json()["state"] == "queued"
     for bad in ("limit=0", "limit=201", "limit=x", "cursor=%00", "cursor=%C3%A4"):
         assert api.get(f"/runs?{bad}").status_code == 400
@@ -59,7 +59,7 @@ def test_the_history_of_a_skill_is_listed(api: Api) -> None:
         book.tag_skill("lessons-00001", "helpful")
         book.update_skill("lessons-00001", content="Remember LESSON rain, always.")
     changes = all_pages(api, "/books/default/skills/lessons-00001/history", 1)
-    assert [(each["version"], each["change"], each["content"]) for each in changes] == [
+    assert [(change["version"], change["change"], change["content"]) for change in changes] == [
         (1, "added", "Remember LESSON rain."),
         (2, "tagged", None),
         (3, "updated", "Remember LESSON rain, always."),
@@ -152,8 +152,8 @@ def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:
         score = 1.0 if answer["answer"] == "LESSON snow" else 0.0
         sent = api.post("/feedback", {"request_id": answer["request_id"], "score": score})
         assert sent.status_code == 202
-    assert all(len(each) == 1 for each in releases.values()), "a subject stays in its arm"
-    assert {release for each in releases.values() for release in each} == {first, second}
+    assert all(len(release) == 1 for release in releases.values()), "a subject stays in its arm"
+    assert {release for ids in releases.values() for release in ids} == {first, second}
     report = api.get(f"/experiments/{experiment}").json()
     assert [arm["mean_score"] for arm in report["arms"]] == [0.0, 1.0]
     assert [arm["feedback_rate"] for arm in report["arms"]] == [1.0, 1.0]
@@ -168,7 +168,7 @@ def test_an_experiment_divides_subjects_and_compares_the_arms(api: Api) -> None:
     assert api.post(f"/experiments/{experiment}/stop", {}).status_code == 409
     api.sync()
     assert api.ask("What about snow?")["release"] == first
-    assert [each["winner"] for each in api.get("/experiments").json()["items"]] == [0]
+    assert [item["winner"] for item in api.get("/experiments").json()["items"]] == [0]
 
 
 def test_arms_are_different_releases_of_the_book(api: Api) -> None:

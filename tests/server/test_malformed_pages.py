@@ -83,7 +83,7 @@ def form_token(page: str, action: str) -> str:
 
 def test_no_address_is_answered_with_a_server_error(api: Api) -> None:
     for value in VALUES:
-        for address in (each.format(quote_plus(value)) for each in (*PATHS, *QUERIES)):
+        for address in (query.format(quote_plus(value)) for query in (*PATHS, *QUERIES)):
             status = api.client.get(address, follow_redirects=False).status_code
             assert status < 500, address[:200]
 

@@ -97,8 +97,8 @@ class World:
         """Return all sealed texts."""
         columns = [column for table in (request, feedback, review) for column in table.c if column.info.get("sealed")]
         with self.database.reading() as connection:
-            found = [each for column in columns for each in connection.scalars(sa.select(column)) if each is not None]
-        return [bytes(each) for each in found]
+            found = [text for column in columns for text in connection.scalars(sa.select(column)) if text is not None]
+        return [bytes(text) for text in found]
 
     def raw(self) -> bytes:
         """Return all bytes of the database: the files of SQLite with its log, or a dump of Postgres."""

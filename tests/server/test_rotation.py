@@ -47,7 +47,7 @@ def key_ids(database: Database) -> set[str]:
         columns = [
             connection.scalars(sa.select(column)).all() for column in (feedback.c.comment, feedback.c.correction)
         ]
-    return {bytes(each).partition(b":")[0].decode() for column in columns for each in column if each is not None}
+    return {bytes(text).partition(b":")[0].decode() for column in columns for text in column if text is not None}
 
 
 def listed(database: Database) -> set[str]:
@@ -197,6 +197,6 @@ def test_nothing_is_lost_while_the_service_writes_reads_and_deletes(database: Da
         thread.join()
     assert failures == []
     assert texts(database, command) == expected
-    assert all(each.rows >= 300 for each in rotations)
+    assert all(rotation.rows >= 300 for rotation in rotations)
     assert rotate(database, command).key == command.first_key_id
     assert key_ids(database) == {command.first_key_id}

@@ -70,5 +70,5 @@ def log_in(folder: Path) -> TraceLog:
 def append(folder: Path, *attempts: ExecutionTrace) -> None:
     """Append attempts to the log of a project."""
     log = log_in(folder)
-    for each in attempts:
-        log.append(each)
+    for record in attempts:
+        log.append(record)

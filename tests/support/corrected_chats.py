@@ -96,12 +96,12 @@ def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = No
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         if request.role == "reflector":
-            return _reflection([each for each in lessons if each.correction in request.text])
+            return _reflection([lesson for lesson in lessons if lesson.correction in request.text])
         if request.role == "skill_manager":
             wanted = dict.fromkeys(re.findall(r'"learning": "(.+?)"', request.text))
             return {
                 "reasoning": "",
-                "operations": [{"type": "ADD", "section": "house", "content": each} for each in wanted],
+                "operations": [{"type": "ADD", "section": "house", "content": lesson} for lesson in wanted],
             }
         if request.role == "agent" or '"final_answer"' in request.text:
             return {"reasoning": "", "final_answer": _answer(request.text, lessons, broken_by or {})}

@@ -69,8 +69,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     close_parser = commands.add_parser("close")
     close_parser.add_argument("ids", nargs="+")
     close_parser.add_argument("--reason", "-r", default="Closed")
-    for each in (create_parser, show_parser, close_parser):
-        each.add_argument("--json", action="store_true")
+    for subparser in (create_parser, show_parser, close_parser):
+        subparser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
 
@@ -108,7 +108,7 @@ COMMANDS = {"create": create, "show": show, "close": close}
 
 
 def play_fault(command: str) -> None:
-    fault = dict(each.split(":") for each in os.environ.get("FAKE_BD_FAULT", "").split(",") if each).get(command)
+    fault = dict(part.split(":") for part in os.environ.get("FAKE_BD_FAULT", "").split(",") if part).get(command)
     if fault == "hang":
         time.sleep(600)
     if fault == "nonsense":

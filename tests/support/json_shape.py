@@ -22,10 +22,10 @@ def misfits(value: Any, shape: Shape, place: str = "$") -> list[str]:
             more, fewer = sorted(value.keys() - shape.keys()), sorted(shape.keys() - value.keys())
             found.append(f"{place}: {more} too many, {fewer} missing")
         shared = [name for name in shape if name in value]
-        return [*found, *(each for name in shared for each in misfits(value[name], shape[name], f"{place}.{name}"))]
+        return [*found, *(misfit for name in shared for misfit in misfits(value[name], shape[name], f"{place}.{name}"))]
     if isinstance(shape, list):
         if not isinstance(value, list):
             return [f"{place}: {value!r}"]
-        return [each for place_, item in enumerate(value) for each in misfits(item, shape[0], f"{place}[{place_}]")]
+        return [misfit for place_, item in enumerate(value) for misfit in misfits(item, shape[0], f"{place}[{place_}]")]
     is_wrong_bool = isinstance(value, bool) and shape is not bool
     return [] if isinstance(value, shape) and not is_wrong_bool else [f"{place}: {value!r}"]

@@ -28,10 +28,10 @@ def objects(draw: st.DrawFn, blanks: st.SearchStrategy[str], comments: bool) -> 
 
     def written(value: object) -> str:
         if isinstance(value, dict):
-            members = [f"{json.dumps(key)}{draw(blanks)}:{draw(blanks)}{written(each)}" for key, each in value.items()]
+            members = [f"{json.dumps(key)}{draw(blanks)}:{draw(blanks)}{written(item)}" for key, item in value.items()]
             return listed("{", members, "}")
         if isinstance(value, list):
-            return listed("[", [written(each) for each in value], "]")
+            return listed("[", [written(item) for item in value], "]")
         return json.dumps(value, ensure_ascii=draw(st.booleans()))
 
     def listed(opening: str, parts: list[str], closing: str) -> str:

@@ -84,7 +84,7 @@ def _reflection(prompt: str, delay: float) -> Reply:
 def _update(prompt: str) -> dict[str, Any]:
     wanted = list(dict.fromkeys(re.findall(r'"learning": "(Remember LESSON \w+\.)"', prompt)))
     new = [lesson for lesson in wanted if f"] {lesson}" not in prompt]
-    return {"reasoning": "", "operations": [{"type": "ADD", "section": "lessons", "content": each} for each in new]}
+    return {"reasoning": "", "operations": [{"type": "ADD", "section": "lessons", "content": lesson} for lesson in new]}
 
 
 def _answer(prompt: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Request:
     @property
     def text(self) -> str:
         """Everything that a model would read: system prompt, messages, tool calls and tool results."""
-        return "\n".join([self.system, *(text for each in self.messages for text in _texts(each["content"]))])
+        return "\n".join([self.system, *(text for message in self.messages for text in _texts(message["content"]))])
 
     @property
     def tool_results(self) -> list[str]:

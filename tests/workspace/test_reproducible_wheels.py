@@ -72,4 +72,4 @@ def test_no_wheel_brings_bytecode_or_a_file_twice(
         with zipfile.ZipFile(path) as wheel:
             names = wheel.namelist()
         assert len(names) == len(set(names))
-        assert not [each for each in names if each.endswith(".pyc")]
+        assert not [entry for entry in names if entry.endswith(".pyc")]

@@ -152,7 +152,7 @@ def install(*, project: Path | None = None) -> int:
             client.version()
         except BeadsNotFoundError as error:
             raise UsageError(str(error)) from error
-    missing = [each for each in (found.hook.parent,) if not each.exists()]
+    missing = [parent for parent in (found.hook.parent,) if not parent.exists()]
     found.make_state_folder()
     found.made.note(missing)
     try:
@@ -289,8 +289,8 @@ class _BeadsStatus:
             f"hook     {where}",
             f"test     {self.test or 'no command; set test in the table beads of ace.toml'}",
             f"queue    {queued}",
-            *(f"         {each.task_id}" for each in self.waiting),
-            *(f"         {each.task_id} failed; run 'ace learn --task {each.task_id}'" for each in self.failed),
+            *(f"         {issue.task_id}" for issue in self.waiting),
+            *(f"         {issue.task_id} failed; run 'ace learn --task {issue.task_id}'" for issue in self.failed),
         ]
 
 
@@ -318,7 +318,7 @@ def _status_of(project: Project, test: str) -> _BeadsStatus:
         tuple(_QueuedIssue(job.field("task_id") or job.path, job.attempts, job.error) for job in jobs)
         for jobs in (project.queue.waiting(), project.queue.failed())
     )
-    problems += [each.error for each in (*waiting, *failed) if each.error]
+    problems += [issue.error for issue in (*waiting, *failed) if issue.error]
     return _BeadsStatus(
         project=str(project.root),
         installed=is_installed,

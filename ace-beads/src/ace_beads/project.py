@@ -72,7 +72,7 @@ def find_project(folder: Path) -> Project:
             raise NoTrackerError(f"BEADS_DIR names {named!r}, which is not a folder")
         return Project(Path(named).resolve())
     folder = folder.resolve()
-    for each in (folder, *folder.parents):
-        if (each / ".beads").is_dir():
-            return Project(each / ".beads")
+    for parent in (folder, *folder.parents):
+        if (parent / ".beads").is_dir():
+            return Project(parent / ".beads")
     raise NoTrackerError(f"no folder .beads in {str(folder)!r} or above it; run 'bd init' in the project first")

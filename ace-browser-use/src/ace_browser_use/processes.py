@@ -203,14 +203,14 @@ def guard_remains(parent: int) -> None:
             left.pop(key, None)
             if remains is not None:
                 left[key] = Remains(remains[0], tuple(remains[1]))
-    for each in left.values():
-        end_processes(each.profile, by_themselves=0)
+    for browser in left.values():
+        end_processes(browser.profile, by_themselves=0)
     if left:
         time.sleep(_STARTING)
-    for each in left.values():
-        while end_processes(each.profile, by_themselves=0):
+    for browser in left.values():
+        while end_processes(browser.profile, by_themselves=0):
             time.sleep(_LOOKING)
-        for folder in each.folders:
+        for folder in browser.folders:
             remove_folder(Path(folder))
 
 

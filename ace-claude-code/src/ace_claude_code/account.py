@@ -52,12 +52,12 @@ def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metri
         earlier = metrics_of_result(result)
         for name in metrics.keys() & earlier.keys() - {"cost_usd"}:
             metrics[name] += earlier[name]
-    models = [each for each in mapping_in(results[-1], "modelUsage").values() if isinstance(each, Mapping)]
+    models = [usage for usage in mapping_in(results[-1], "modelUsage").values() if isinstance(usage, Mapping)]
     # The messages of a stream do not contain the whole usage of a sub-agent, but the usage by model does. In a resumed
     # session, that includes earlier runs, so it is only used if the results are not sufficient.
     if models and any(line.of_subagent for line in lines):
-        metrics["input_tokens"] = sum(number_in(each, name) or 0 for each in models for name in _INPUT_OF_MODEL)
-        metrics["output_tokens"] = sum(number_in(each, "outputTokens") or 0 for each in models)
+        metrics["input_tokens"] = sum(number_in(model, name) or 0 for model in models for name in _INPUT_OF_MODEL)
+        metrics["output_tokens"] = sum(number_in(model, "outputTokens") or 0 for model in models)
     return metrics
 
 
@@ -118,8 +118,8 @@ def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
         steps: The steps of the trace.
     """
     return {
-        "tool_calls": sum(each["kind"] == "call" for each in steps),
-        "failed_tool_calls": sum(each["kind"] == "result" and each["is_error"] for each in steps),
+        "tool_calls": sum(step["kind"] == "call" for step in steps),
+        "failed_tool_calls": sum(step["kind"] == "result" and step["is_error"] for step in steps),
     }
 
 
@@ -137,7 +137,7 @@ def _usages(lines: Sequence[Line]) -> list[Record]:
 def _tokens_of(lines: Sequence[Line]) -> Metrics:
     tokens = [_tokens(usage) for usage in _usages(lines)]
     names = ("input_tokens", "output_tokens") if tokens else ()
-    return {name: sum(each.get(name, 0) for each in tokens) for name in names}
+    return {name: sum(token.get(name, 0) for token in tokens) for name in names}
 
 
 def _tokens(usage: Record) -> Metrics:

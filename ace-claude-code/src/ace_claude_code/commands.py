@@ -117,13 +117,13 @@ def _chosen_learner() -> str:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):  # the user cannot see the question or answer it
         return DEFAULT_MODEL
     use = use_of_a_session(state_folder())
-    for number, each in enumerate(PROPOSED_MODELS, 1):
-        price = price_of_learner(each)
+    for number, model in enumerate(PROPOSED_MODELS, 1):
+        price = price_of_learner(model)
         if price is not None:
-            note(f"{number}. {each}: about {use.cost(price):.3f} USD for an ordinary session")
+            note(f"{number}. {model}: about {use.cost(price):.3f} USD for an ordinary session")
     note(f"Which model learns? A number, or any model, such as local/qwen2.5-coder-1.5b [{DEFAULT_MODEL}]")
     answer = sys.stdin.readline().strip()
-    numbered = {str(number): each for number, each in enumerate(PROPOSED_MODELS, 1)}
+    numbered = {str(number): model for number, model in enumerate(PROPOSED_MODELS, 1)}
     return numbered.get(answer, answer or DEFAULT_MODEL)
 
 
@@ -193,7 +193,8 @@ def status(*, as_json: Json = False) -> int:
     print_text(found.headline)
     if found.sessions:
         rows = [
-            [each.session_id, each.project, str(each.turns), " ".join(each.skill_ids) or "-"] for each in found.sessions
+            [session.session_id, session.project, str(session.turns), " ".join(session.skill_ids) or "-"]
+            for session in found.sessions
         ]
         print_table(["session", "project", "turns", "skills"], rows)
     for book in found.skillbooks:

@@ -227,9 +227,9 @@ def read_subagents(transcript: Path | None) -> dict[str, SubAgent]:
         tools = {call: name for _, record in spoken for call, name in called_tools(record).items()}
         # The first message is the task, which the call already contains.
         steps = [
-            each
+            step
             for number, record in spoken[1:]
-            for each in steps_in(record, f"{path.stem}:{number}", tools, "sub-agent")
+            for step in steps_in(record, f"{path.stem}:{number}", tools, "sub-agent")
         ]
         lines = [Line(f"{path.stem}:{number}", record, of_subagent=True) for number, record in spoken]
         call = _starting_call(path.with_suffix(".meta.json"))

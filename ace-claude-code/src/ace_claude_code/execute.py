@@ -124,7 +124,7 @@ class ClaudeCodeExecuteStep:
         check_usage(finished)
         shown = {"shown_skill_ids": extract_cited_skill_ids(skills)} if skills else {}
         result = result_of_run(task, finished, self.timeout, cost_before)
-        final = next((each for each in reversed(result.events) if each.get("type") == "result"), {})
+        final = next((event for event in reversed(result.events) if event.get("type") == "result"), {})
         check_login(final, "claude_code")  # not a failure of the task, so nothing can be learned from it
         return ctx.replace(trace=result, metadata={**ctx.metadata, **shown})
 
@@ -222,7 +222,7 @@ def result_of_run(
         records = read_records(finished.stdout or b"\n")
     except TranscriptError:  # it printed no events; the reason is on standard error
         records = Records((), ())
-    final: Record = next((each for each in reversed(records.items) if each.get("type") == "result"), {})
+    final: Record = next((item for item in reversed(records.items) if item.get("type") == "result"), {})
     problem = _problem(finished, timeout, problem_in_result(final) if final else "", denials_in(final), bool(final))
     trace = transcript_to_trace(records.items, question=task) if records.items else {}
     counted = trace.get("metrics")

@@ -122,8 +122,8 @@ class ClaudeCodeLLMClient:
             LLMAuthenticationError: The binary is not logged in, or its key was refused.
             LLMCallError: The binary gave no answer.
         """
-        system = "\n\n".join(str(each["content"]) for each in messages if each["role"] == "system")
-        conversation = [each for each in messages if each["role"] != "system"]
+        system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+        conversation = [message for message in messages if message["role"] != "system"]
         model = str(kwargs.get("model") or self.config.model).removeprefix(f"{PREFIX}/")
         return self._ask(_one_prompt(conversation), system or _SYSTEM, None, model)
 
@@ -199,8 +199,8 @@ def _note(
 def _one_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     """Join chat messages to one prompt, because the binary does not accept a conversation."""
     headings = {"assistant": "# Your answer", "user": "# Next message"}
-    parts = [str(each["content"]) for each in messages[:1]]
-    parts += [f"{headings.get(each['role'], each['role'])}\n\n{each['content']}" for each in messages[1:]]
+    parts = [str(message["content"]) for message in messages[:1]]
+    parts += [f"{headings.get(message['role'], message['role'])}\n\n{message['content']}" for message in messages[1:]]
     return "\n\n".join(parts)
 
 

@@ -282,7 +282,7 @@ def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "
         name = speaker or ("assistant" if record.get("type") == "assistant" else "user")
         words = trace_step("message", name, text.strip(), place, is_error=is_api_error(record))
         # A message thinks and speaks before it calls; results come before what follows them.
-        position = next((at for at, each in enumerate(steps) if each["kind"] == "call"), len(steps))
+        position = next((at for at, step in enumerate(steps) if step["kind"] == "call"), len(steps))
         steps.insert(position, words)
     return steps
 

@@ -111,7 +111,7 @@ def check_login(result: Record, model: str) -> None:
     status = number_in(result, "api_error_status")
     code = None if status is None else int(status)
     text = text_in(result, "result")
-    if code in _REFUSED or any(each in text for each in _NO_LOGIN):
+    if code in _REFUSED or any(phrase in text for phrase in _NO_LOGIN):
         raise ClaudeLoginError(
             "Claude Code is not logged in, or its key was refused; run 'claude' and log in with /login, or set "
             f"ANTHROPIC_API_KEY. Reason: {problem}",

@@ -141,9 +141,9 @@ def _cleaned(value: object) -> object:
     if isinstance(value, str):
         return _PRIVATE_PASSAGE.sub(PRIVATE, value) if "<" in value else value
     if isinstance(value, list):
-        items = [_cleaned(each) for each in value]
+        items = [_cleaned(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, Mapping):
-        fields = {name: _cleaned(each) for name, each in value.items()}
-        return fields if any(fields[name] is not each for name, each in value.items()) else value
+        fields = {name: _cleaned(content) for name, content in value.items()}
+        return fields if any(fields[name] is not content for name, content in value.items()) else value
     return value

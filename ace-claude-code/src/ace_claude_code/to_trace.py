@@ -96,7 +96,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     if conversation.results:
         metrics = metrics_of_stream(conversation.results, lines)
     else:
-        metrics = metrics_of_session(conversation, [line for each in subagents.values() for line in each.lines])
+        metrics = metrics_of_session(conversation, [line for subagent in subagents.values() for line in subagent.lines])
     shown = [skill_id for line in _shown_to_prompts(records) for skill_id in line[1]]
     facts = _with_model(_session_facts(conversation, records), lines, shown)
     trace = {**_trace(asked, "", outcome, steps, lines, metrics, facts), "corrections": _corrections(lines)}
@@ -135,8 +135,8 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     facts = _session_facts(conversation, records)
     asked = [turn for turn in conversation.turns if turn.prompt]
     corrections: dict[str, list[TraceCorrection]] = {}
-    for each in _corrections([line for turn in conversation.turns for line in turn.lines]):
-        corrections.setdefault(each["place"], []).append(each)
+    for correction in _corrections([line for turn in conversation.turns for line in turn.lines]):
+        corrections.setdefault(correction["place"], []).append(correction)
     traces = []
     said: list[_Said] = []
     for place, turn in enumerate(asked):
@@ -147,7 +147,7 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
             metrics = metrics_of_stream(conversation.results, turn.lines)
         else:
             own_agents = [subagents[call] for call in _calls_of(turn.lines) if call in subagents]
-            metrics = metrics_of_lines(turn.lines, [line for each in own_agents for line in each.lines])
+            metrics = metrics_of_lines(turn.lines, [line for agent in own_agents for line in agent.lines])
         if turn.number in costs:
             metrics["cost_usd"] = costs[turn.number]
         end = int(asked[place + 1].lines[0].place) if not is_last else None
@@ -159,7 +159,7 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
         places = dict.fromkeys(line.place for line in turn.lines)
-        own = [each for name in places for each in corrections.get(name, ())]
+        own = [correction for name in places for correction in corrections.get(name, ())]
         metadata = {**_object(trace["metadata"]), "turn": turn.number}
         traces.append({**trace, "corrections": own, "metadata": metadata, "trace_id": _turn_id(turn)})
         said.append(_Said(turn.typed, outcome.answer))
@@ -242,12 +242,12 @@ def _trace(
     metrics: dict[str, float],
     facts: dict[str, object],
 ) -> Trace:
-    own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
-    words = "\n".join(each["content"] for each in own)
+    own = [step for step in steps if step["kind"] in ("thought", "message") and step["name"] != "user"]
+    words = "\n".join(record["content"] for record in own)
     # The outcome already reports denied calls; `reasons` adds why they were denied.
     failed = [step for step in steps if not step["content"].startswith(DENIED_MARK)]
     said = [line.record for line in lines if not line.of_subagent]
-    reasons = [f"The user rejected a call: {reason}" for each in said for reason in rejections(each).values()]
+    reasons = [f"The user rejected a call: {reason}" for record in said for reason in rejections(record).values()]
     typed = [prompt_in(line.record) for line in lines if was_typed_meanwhile(line.record) and not line.of_subagent]
     objected = [f"While the agent worked, the user said: {text}" for text in typed if text]
     return {
@@ -293,7 +293,11 @@ def _cut(text: str, length: int) -> str:
 def _session_facts(conversation: Conversation, records: Records) -> dict[str, object]:
     """Return the metadata that all turns of a session share. Called once, because it reads all records."""
     attachments = [mapping_in(record, "attachment") for record in records.items if record.get("type") == "attachment"]
-    hooks = [each for each in attachments if each.get("type") == _HOOK and each.get("hookEvent") != _PROMPT_HOOK]
+    hooks = [
+        attachment
+        for attachment in attachments
+        if attachment.get("type") == _HOOK and attachment.get("hookEvent") != _PROMPT_HOOK
+    ]
     instructions = [
         file
         for attachment in attachments
@@ -301,7 +305,7 @@ def _session_facts(conversation: Conversation, records: Records) -> dict[str, ob
         for file in list_in(attachment, "files")
         if isinstance(file, dict)
     ]
-    texts = [text_in(file, "content") for file in instructions] + [_hook_text(each) for each in hooks]
+    texts = [text_in(file, "content") for file in instructions] + [_hook_text(hook) for hook in hooks]
     return {
         "integration": "claude_code",
         "session_id": conversation.session_id,

@@ -91,10 +91,8 @@ if TYPE_CHECKING:
         SkillManager,
         read_trace,
     )
-    from ace.roles.helpers import (
-        extract_cited_skill_ids,
-    )
     from ace.roles.prompts import (
+        extract_cited_skill_ids,
         wrap_skillbook_context,
         wrap_skillbook_for_external_agent,
     )
@@ -320,7 +318,7 @@ _find, __dir__ = _lazy_exports(
         "VectorRanker": "retrieval",
         "WordLlamaEmbedder": "providers",
         "cancel_token_var": "pipeline",
-        "extract_cited_skill_ids": "roles.helpers",
+        "extract_cited_skill_ids": "roles.prompts",
         "learning_tail": "steps",
         "read_trace": "roles",
         "redact": "redaction",

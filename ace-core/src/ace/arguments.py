@@ -82,11 +82,15 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
         parameters = signature.parameters.values()
-        known = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+        known = {
+            parameter.name
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        }
         known -= {"self", "cls"}
-        for each in options:
-            known |= each.__annotations__.keys()
-        collects = any(each.kind is each.VAR_KEYWORD for each in parameters)
+        for option in options:
+            known |= option.__annotations__.keys()
+        collects = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
         def explained(error: TypeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
             called = _called(function, args)
@@ -209,23 +213,23 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
     given = _letters(name)
     if not given:
         return None
-    letters = {each: _letters(each) for each in known}
-    mistakes = {each: _mistakes(given, of) for each, of in letters.items()}
-    allowed = {each: max(len(given), len(of)) // _LETTERS_PER_MISTAKE for each, of in letters.items()}
-    near = [each for each, count in mistakes.items() if count <= allowed[each]]
+    letters = {option: _letters(option) for option in known}
+    mistakes = {option: _mistakes(given, of) for option, of in letters.items()}
+    allowed = {option: max(len(given), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
+    near = [option for option, count in mistakes.items() if count <= allowed[option]]
     if near:
-        return min(near, key=lambda each: (mistakes[each], each))
+        return min(near, key=lambda option: (mistakes[option], option))
     if len(given) < _LEAST_LETTERS:
         return None
     beginning = [
-        each
-        for each, of in letters.items()
+        option
+        for option, of in letters.items()
         if of.startswith(given) or (len(of) > _LEAST_LETTERS and given.startswith(of))
     ]
     if beginning:
         return beginning[0] if len(beginning) == 1 else None
     words = _words(name)
-    sharing = [each for each in known if words <= _words(each) or _words(each) <= words]
+    sharing = [option for option in known if words <= _words(option) or _words(option) <= words]
     return sharing[0] if len(sharing) == 1 else None
 
 
@@ -491,7 +495,7 @@ def check_sample(name: str, value: object) -> None:
         ...
         TypeError: input 1 is a str without question, ...
     """
-    missing = [each for each in ("question", "context", "ground_truth") if not hasattr(value, each)]
+    missing = [attribute for attribute in ("question", "context", "ground_truth") if not hasattr(value, attribute)]
     if missing:
         raise TypeError(
             f"{name} is a {type(value).__name__} without {', '.join(missing)}; "

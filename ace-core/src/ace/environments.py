@@ -362,7 +362,7 @@ class AgreementCheck:
                 f"the check {self.name!r} compares {self.answers} answers, got {1 + len(compared)}; "
                 "pass further_answers, or use AgentStep(answers=...) and EvaluateStep, which pass them"
             )
-        others = sum(not self.same(sample, output, each) for each in compared)
+        others = sum(not self.same(sample, output, other) for other in compared)
         return f"differs from {others} of {len(compared)} further answers to the question" if others else ""
 
 

@@ -212,7 +212,7 @@ def _status(value: object) -> InsightStatus:
 
 
 def _texts(record: Record, name: str) -> tuple[str, ...]:
-    return tuple(each for each in list_in(record, name) if isinstance(each, str))
+    return tuple(item for item in list_in(record, name) if isinstance(item, str))
 
 
 _Pattern = tuple[frozenset[str], tuple[str, ...]]
@@ -385,13 +385,15 @@ class InsightLog:
         """Return the texts that the embedder considers similar, without those that may contradict `text`."""
         assert self.embedder is not None
         candidates = [other for other in others if not may_contradict(text, other)]
-        missing = [each for each in dict.fromkeys([text, *candidates]) if each not in self._vectors]
+        missing = [candidate for candidate in dict.fromkeys([text, *candidates]) if candidate not in self._vectors]
         if not candidates:
             return []
         if missing:
             self._vectors.update(zip(missing, self.embedder.embed(missing), strict=True))
         threshold = float(getattr(self.embedder, "similarity_threshold", _DEFAULT_THRESHOLD))
-        return [each for each in candidates if _cosine(self._vectors[text], self._vectors[each]) >= threshold]
+        return [
+            candidate for candidate in candidates if _cosine(self._vectors[text], self._vectors[candidate]) >= threshold
+        ]
 
     def _refresh(self) -> None:
         """Read the complete lines that were appended since the last call; all lines, if the file was replaced."""

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import BatchJudged, ModelCalled, SampleEnded, SkillsChanged, StepEnded, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
-    from ace.roles.helpers import extract_cited_skill_ids
-    from ace.roles.prompts import wrap_skillbook_for_external_agent
+    from ace.roles.prompts import extract_cited_skill_ids, wrap_skillbook_for_external_agent
 
 __all__ = [
     "DONE",
@@ -95,7 +94,7 @@ __getattr__, __dir__ = lazy_exports(
         "corrections_in": "cases",
         "counted": "cli.console",
         "described": "cli.skillbooks.history",
-        "extract_cited_skill_ids": "roles.helpers",
+        "extract_cited_skill_ids": "roles.prompts",
         "is_terminal": "cli.console",
         "note": "cli.console",
         "observing": "protocols.observers",

@@ -225,7 +225,7 @@ def remove_member(text: str, path: tuple[str, ...], inserted: InsertedMember) ->
         depth -= 1
     is_whole = depth == len(path) - inserted.made
     around = (_object_start(text) if depth == 1 else found[depth - 2].value) + 1
-    before = [each.end for each in _members_at(text, around - 1) if each.end <= found[depth - 1].start]
+    before = [member.end for member in _members_at(text, around - 1) if member.end <= found[depth - 1].start]
     start, end = _span(text, max(before, default=around), found[depth - 1], inserted.text if is_whole else "")
     head, tail = text[:start], text[end:]
     following = _after_blank(tail, 0)
@@ -319,7 +319,7 @@ def _member_path(text: str, path: tuple[str, ...]) -> list[_Member]:
     start = _object_start(text)
     found: list[_Member] = []
     for name in path:
-        members = [each for each in _members_at(text, start) if each.key == name]
+        members = [member for member in _members_at(text, start) if member.key == name]
         if not members:
             break
         found.append(members[-1])

@@ -112,7 +112,8 @@ class Redactor:
             text: Any text.
 
         Example:
-            >>> [(each.start, each.end, each.kind) for each in Redactor().find("Ask jane.doe (at) acme.com.")]
+            >>> found = Redactor().find("Ask jane.doe (at) acme.com.")
+            >>> [(finding.start, finding.end, finding.kind) for finding in found]
             [(4, 26, 'email_address')]
         """
         if len(text) < self._shortest:
@@ -121,11 +122,13 @@ class Redactor:
         found: list[Finding] = []
         if self._known:
             layers = range(len(decoded.texts))
-            found = [decoded.in_original(each, layer) for layer in layers for each in self._known_in(decoded, layer)]
+            found = [
+                decoded.in_original(finding, layer) for layer in layers for finding in self._known_in(decoded, layer)
+            ]
         if not self._allowed >= _ALL_CLASSES:
             every = _patterns_in(decoded.texts[-1], thorough=self._thorough)
-            by_form = [each for each in every if each.kind not in self._allowed]
-            found += [decoded.in_original(each, len(decoded.texts) - 1) for each in by_form]
+            by_form = [finding for finding in every if finding.kind not in self._allowed]
+            found += [decoded.in_original(finding, len(decoded.texts) - 1) for finding in by_form]
         return _without_overlaps(found) if found else found
 
     def redact(self, text: str) -> str:
@@ -240,7 +243,7 @@ def find(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ())
         allow: The classes that are not redacted.
 
     Example:
-        >>> [each.kind for each in find("key sk-proj-a1B2c3D4e5F6g7H8, card 4111111111111111")]
+        >>> [finding.kind for finding in find("key sk-proj-a1B2c3D4e5F6g7H8, card 4111111111111111")]
         ['secret', 'card_number']
     """
     return Redactor(secrets, allow=allow).find(text)
@@ -467,7 +470,7 @@ def _is_own_word(text: str, start: int, end: int) -> bool:
 def _without_overlaps(found: Iterable[Finding]) -> list[Finding]:
     """Join findings that overlap; the class is that of the first, or of the longer of two that begin together."""
     joined: list[Finding] = []
-    for finding in sorted(found, key=lambda each: (each.start, -each.end)):
+    for finding in sorted(found, key=lambda item: (item.start, -item.end)):
         if joined and finding.start < joined[-1].end:
             joined[-1] = joined[-1]._replace(end=max(joined[-1].end, finding.end))
         else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 __all__ = [
+    "AnswerTrace",
     "StandardTraceDict",
     "StepKind",
     "TraceCorrection",
@@ -90,6 +91,13 @@ class StandardTraceDict(TypedDict):
     """Numbers, such as `duration_seconds`, `input_tokens` and `cost_usd`."""
     metadata: dict[str, object]
     """Additional data, such as `integration`."""
+
+
+class AnswerTrace(dict[str, Any]):
+    """The trace of an answer that an agent of this library gave: a dict with fields of the standard trace.
+
+    Its type says where it comes from, so no converter of a framework is asked whether it recognises the fields.
+    """
 
 
 def trace_step(kind: StepKind, name: str, content: str, place: str, *, is_error: bool = False) -> TraceStep:
@@ -188,7 +196,7 @@ def _error_text_in(data: object, depth: int = 0) -> str:
         return ""
     if isinstance(data, list):
         return next(
-            (text for each in data if not isinstance(each, str) and (text := _error_text_in(each, depth + 1))), ""
+            (text for item in data if not isinstance(item, str) and (text := _error_text_in(item, depth + 1))), ""
         )
     if not isinstance(data, dict):
         return ""

@@ -113,7 +113,7 @@ class UpdateOperation:
         if EVIDENCE_TRACES not in metadata:
             return ()
         listed = metadata[EVIDENCE_TRACES]
-        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
             raise ValueError(f"metadata.{EVIDENCE_TRACES} must be a list of strings, got {shown(listed)}")
         return tuple(dict.fromkeys(listed))
 
@@ -253,7 +253,7 @@ def _metadata(data: Mapping[str, Any]) -> dict[str, object]:
         before = counters.get(name, 0)
         counters[name] = before + increment if isinstance(before, int) and isinstance(increment, int) else increment
     traces = metadata.get(EVIDENCE_TRACES)
-    are_names = isinstance(traces, list) and all(isinstance(each, str) for each in traces)
+    are_names = isinstance(traces, list) and all(isinstance(trace, str) for trace in traces)
     return {**counters, EVIDENCE_TRACES: traces} if are_names else counters
 
 

@@ -198,7 +198,7 @@ def _held(part: Any) -> Iterable[tuple[str, Any]]:
     if "langchain_core:RunnableBindingBase" in names:
         return [("bound", part.bound)]
     if "langchain_core:RunnableWithFallbacks" in names:
-        return [("runnable", part.runnable), *(("fallbacks", each) for each in part.fallbacks)]
+        return [("runnable", part.runnable), *(("fallbacks", fallback) for fallback in part.fallbacks)]
     if "langchain_core:RunnableBranch" in names:
         return [*(("branches", then) for _, then in part.branches), ("default", part.default)]
     return []
@@ -221,7 +221,7 @@ def _changed(part: Any, change: _Change) -> Any:
     if "langchain_core:RunnableParallel" in names:
         return part.model_copy(update={"steps__": {name: made[id(step)] for name, step in part.steps__.items()}})
     if "langchain_core:RunnableWithFallbacks" in names:
-        fallbacks = [made[id(each)] for each in part.fallbacks]
+        fallbacks = [made[id(fallback)] for fallback in part.fallbacks]
         return part.model_copy(update={"runnable": made[id(part.runnable)], "fallbacks": fallbacks})
     if "langchain_core:RunnableBranch" in names:
         branches = [(condition, made[id(then)]) for condition, then in part.branches]

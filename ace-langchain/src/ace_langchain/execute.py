@@ -265,7 +265,7 @@ class LangChainExecuteStep:
         begun = self._paused.pop(thread, None)
         if begun is None:
             messages = [restored(message) for message in await self._stored_messages(config)]
-            asked = max((place for place, each in enumerate(messages) if each.type == "human"), default=0)
+            asked = max((place for place, message in enumerate(messages) if message.type == "human"), default=0)
             begun = _Begun({"messages": messages[: asked + 1]}, Recorder(), None)
             begun.recorder.recall(messages[asked + 1 :])
         begun.recorder.see_decision(getattr(command, "resume", None))

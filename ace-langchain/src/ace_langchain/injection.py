@@ -92,7 +92,7 @@ def _into_messages(runnable: object, value: object, skills: str, stored: Sequenc
     their ids, and a graph replaces messages with the same id, so there is only one copy of the skills in the thread.
     """
     thread = [restored(message) for message in stored]
-    changed = [each for each, before in zip(thread, stored, strict=True) if each is not before]
+    changed = [message for message, before in zip(thread, stored, strict=True) if message is not before]
     if not skills and not changed:
         return value
     classes = load("langchain_core.messages", needed_by="ace-langchain")

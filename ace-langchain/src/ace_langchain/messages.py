@@ -115,7 +115,7 @@ def messages_in(value: object) -> list[PlainMessage]:
             them in one of the usual fields; or what a provider's API returns.
 
     Example:
-        >>> [(each["type"], each["content"]) for each in messages_in({"messages": [["user", "2+2?"]]})]
+        >>> [(message["type"], message["content"]) for message in messages_in({"messages": [["user", "2+2?"]]})]
         [('human', '2+2?')]
     """
     if isinstance(value, str):
@@ -128,7 +128,7 @@ def messages_in(value: object) -> list[PlainMessage]:
     if isinstance(value, list | tuple):
         if _is_pair(value):
             return [plain_message({"role": value[0], "content": value[1]})]
-        return [message for each in value for message in messages_in(each)]
+        return [message for item in value for message in messages_in(item)]
     update = getattr(value, "update", None)
     return messages_in(update) if isinstance(update, Mapping) else []
 
@@ -137,9 +137,10 @@ def _messages_in_fields(fields: Mapping[object, object]) -> list[PlainMessage]:
     generations = fields.get("generations")
     if isinstance(generations, list) and generations:
         first = generations[0]
-        chosen = [mapping(each) for each in (first[:1] if isinstance(first, list) else [first])]
+        chosen = [mapping(generation) for generation in (first[:1] if isinstance(first, list) else [first])]
         return [
-            plain_message(each.get("message") or {"type": "ai", "content": each.get("text") or ""}) for each in chosen
+            plain_message(generation.get("message") or {"type": "ai", "content": generation.get("text") or ""})
+            for generation in chosen
         ]
     messages = fields.get("messages")
     if isinstance(messages, str) and messages:
@@ -238,7 +239,7 @@ def tool_message_in(output: object) -> object | None:
         return output
     update = getattr(output, "update", None)
     messages = update.get("messages") if isinstance(update, Mapping) else None
-    return next((each for each in messages or () if getattr(each, "type", None) == "tool"), None)
+    return next((message for message in messages or () if getattr(message, "type", None) == "tool"), None)
 
 
 def _jsonable(value: object) -> object:

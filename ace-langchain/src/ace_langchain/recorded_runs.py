@@ -322,7 +322,7 @@ class _Told:
         elif part.is_open:
             pass
         elif part.kind == "tool" and not part.error:
-            message = next((each for each in messages_in(part.returned) if each["type"] == "tool"), None)
+            message = next((result for result in messages_in(part.returned) if result["type"] == "tool"), None)
             output = _output_text(part.returned) if message is None else message["content"]
             failed = message is not None and message["is_error"]
             self._add("result", part.name, output, part, is_error=failed)
@@ -422,7 +422,7 @@ def _question_of(given: object) -> str:
     named = next((fields[name] for name in _QUESTION_FIELDS if fields.get(name) not in (None, "")), None)
     if named is not None:
         asked = messages_in(named)
-        return next((each["content"] for each in asked if each["type"] == "human"), "") or text_of(named)
+        return next((message["content"] for message in asked if message["type"] == "human"), "") or text_of(named)
     return text_of(next(iter(fields.values()))) if len(fields) == 1 else text_of(fields)
 
 
@@ -456,8 +456,8 @@ def _answer(returned: object) -> object:
 def _output_text(returned: object) -> str:
     fields = mapping(returned)
     held = fields.get("documents", _answer(returned))
-    if isinstance(held, list) and held and all("page_content" in mapping(each) for each in held):
-        return "\n\n".join(text_of(mapping(each)["page_content"]) for each in held)
-    if isinstance(held, list | tuple) and held and all(hasattr(each, "page_content") for each in held):
+    if isinstance(held, list) and held and all("page_content" in mapping(document) for document in held):
+        return "\n\n".join(text_of(mapping(document)["page_content"]) for document in held)
+    if isinstance(held, list | tuple) and held and all(hasattr(document, "page_content") for document in held):
         return "\n\n".join(map(text_of, held))
     return text_of(held)

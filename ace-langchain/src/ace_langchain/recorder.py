@@ -234,7 +234,7 @@ class Recorder(BaseCallbackHandler):
             if _is_control_flow(error):
                 # The graph will run it again when it is resumed.
                 self._unanswered.update([self._open_calls.pop(run_id, ("", ""))])
-                self._uses = [each for each in self._uses if each is not use]
+                self._uses = [other for other in self._uses if other is not use]
                 self._usage["tool_calls"] -= use is not None
                 return
             if use is not None:

@@ -75,10 +75,10 @@ def parts_of(value: object) -> list[tuple[str | None, object]]:
     """
     if not isinstance(value, list) or _snapshot(value) is not None:
         return list(_keyed(value))
-    holds_several = all(isinstance(each, list) for each in value) or any(map(recognise, value))
+    holds_several = all(isinstance(item, list) for item in value) or any(map(recognise, value))
     if _are_messages(value) or not holds_several:
         return [(None, value)]
-    return [part for each in value for part in parts_of(each)]
+    return [part for item in value for part in parts_of(item)]
 
 
 @checked_arguments()
@@ -114,8 +114,8 @@ def read_stored(record: object) -> LangChainResult:
     recorded = _recorded_run(record)
     if recorded is not None:
         return recorded
-    snapshots = [_snapshot(each) for each in (_listed(record) if _is_history(record) else [record])]
-    found = [each for each in snapshots if each is not None]
+    snapshots = [_snapshot(state) for state in (_listed(record) if _is_history(record) else [record])]
+    found = [snapshot for snapshot in snapshots if snapshot is not None]
     if found:
         return _of_snapshot(max(found, key=_age))
     if isinstance(record, Mapping):
@@ -172,7 +172,7 @@ def _recorded_run(record: object) -> LangChainResult | None:
     if all(map(is_langsmith_run, held)):
         return result_of_parts(parts_of_runs(held))
     if all(map(is_event, held)):
-        return result_of_parts(parts_of_events([each for each in held if isinstance(each, Mapping)]))
+        return result_of_parts(parts_of_events([item for item in held if isinstance(item, Mapping)]))
     return None
 
 
@@ -269,7 +269,7 @@ def _age(snapshot: Mapping[str, object]) -> tuple[int, str]:
 def _of_snapshot(snapshot: Mapping[str, object]) -> LangChainResult:
     values = snapshot["values"]
     assert isinstance(values, Mapping)
-    messages = [each for each in messages_in(values.get("messages")) if each["type"]]
+    messages = [message for message in messages_in(values.get("messages")) if message["type"]]
     if messages:
         result = replace(_of_messages(messages), result_type="langgraph")
     else:
@@ -413,7 +413,7 @@ def _score_of_document(document: object, *, is_cut: bool = False) -> float:
         return score
     if all(map(is_message, document[:-1] if is_cut else document)) and len(document) > 1:
         return 0.9
-    several = [recognise(each) for each in document if not is_message(each)]
+    several = [recognise(item) for item in document if not is_message(item)]
     return max(several, default=0.0)
 
 

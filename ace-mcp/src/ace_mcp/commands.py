@@ -119,9 +119,9 @@ def tools(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = F
 
     found = anyio.run(create_server(_config()).list_tools)
     if as_json:
-        print_json({"tools": [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in found]})
+        print_json({"tools": [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in found]})
     else:
-        print_table(["tool", "what it does"], [[each.name, each.description or ""] for each in found])
+        print_table(["tool", "what it does"], [[item.name, item.description or ""] for item in found])
     return DONE
 
 
@@ -277,7 +277,9 @@ def _print_change(change: ConfigChange, *, dry_run: bool, hint: str = "") -> Non
         verb = "Created" if change.before is None else "Deleted" if change.after is None else "Changed"
         print_text(f"{verb} {change.path}. {hint}".rstrip())
     else:
-        before, after = (redact(each or "", allow=PERSONAL_DATA).splitlines() for each in (change.before, change.after))
+        before, after = (
+            redact(content or "", allow=PERSONAL_DATA).splitlines() for content in (change.before, change.after)
+        )
         name = str(change.path)
         print_text("\n".join(unified_diff(before, after, name, name, lineterm="")))
 

@@ -76,9 +76,9 @@ def refused_arguments(tool: str, error: ValidationError) -> MCPToolError:
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
     # The name of an unknown field comes from the client, too.
-    fields = [redact(".".join(str(part) for part in each["loc"]))[:_LONGEST_NAME] for each in found]
+    fields = [redact(".".join(str(part) for part in problem["loc"]))[:_LONGEST_NAME] for problem in found]
     problems: list[JsonValue] = [
-        {"field": field, "problem": each["msg"]} for field, each in zip(fields, found, strict=True)
+        {"field": field, "problem": problem["msg"]} for field, problem in zip(fields, found, strict=True)
     ]
     return MCPToolError(
         ErrorCode.VALIDATION_ERROR,

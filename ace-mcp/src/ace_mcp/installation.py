@@ -65,8 +65,8 @@ class MCPClient:
 
 
 CLIENTS = {
-    each.name: each
-    for each in (
+    client.name: client
+    for client in (
         MCPClient("claude-code", "Claude Code", "mcpServers", False, True, ".mcp.json"),
         MCPClient("claude-desktop", "Claude Desktop", "mcpServers", False, False, None),
         MCPClient("cursor", "Cursor", "mcpServers", True, True, ".cursor/mcp.json"),
@@ -318,7 +318,7 @@ def _write_records(records: _Records) -> None:
 
 
 def _missing_folders(*paths: Path) -> list[str]:
-    return [str(each) for path in paths for each in path.absolute().parents if not each.exists()]
+    return [str(parent) for path in paths for parent in path.absolute().parents if not parent.exists()]
 
 
 def _remove_empty(records: _Records) -> None:

@@ -110,7 +110,7 @@ class LearningRun:
             "skill_count_before": self._count_before,
             "skill_count_after": len(book),
             "new_skill_count": len(self._added),
-            "skills": [LearnedSkill(id=each.id, content=each.content) for each in skills],
+            "skills": [LearnedSkill(id=skill.id, content=skill.content) for skill in skills],
         }
 
     def _run(self, learn: Callable[..., list[SampleResult[ACEStepContext]]], size: int, epochs: int) -> None:
@@ -143,7 +143,7 @@ class LearningRun:
             "processed": self.processed,
             "failed": len(self.failures),
             "new_skill_count": len(self._added),
-            "failures": [each.model_dump() for each in self.failures],
+            "failures": [failure.model_dump() for failure in self.failures],
         }
         learned = f"{self.processed} of {self._total} samples were learned from, and their skills are kept"
         reason = self._stop.reason
@@ -160,19 +160,19 @@ class LearningRun:
                 "higher --max-cost",
                 **kept,
             )
-        errors = [each.error for each in self._results if each.error is not None]
+        errors = [result.error for result in self._results if result.error is not None]
         if not errors or self.processed:
             return
-        if own := next((each for each in map(_own_error, errors) if each is not None), None):
+        if own := next((error for error in map(_own_error, errors) if error is not None), None):
             raise own
-        if reason == "skillbook_not_written" or all(isinstance(each, SkillbookStoreError) for each in errors):
+        if reason == "skillbook_not_written" or all(isinstance(error, SkillbookStoreError) for error in errors):
             raise MCPToolError(
                 ErrorCode.INTERNAL_ERROR,
                 f"the skillbook cannot be written, so nothing was learned: {self._text(errors[0])}",
                 **kept,
             )
-        if all(isinstance(each, LLMError | PipelineCancelled) for each in errors):
-            failed = next((each for each in errors if isinstance(each, LLMError)), None)
+        if all(isinstance(error, LLMError | PipelineCancelled) for error in errors):
+            failed = next((error for error in errors if isinstance(error, LLMError)), None)
             if failed is not None:
                 raise MCPToolError(ErrorCode.PROVIDER_ERROR, f"nothing was learned: {self._text(failed)}", **kept)
 

@@ -293,10 +293,10 @@ def input_schema(model: type[BaseModel], config: MCPServerConfig) -> dict[str, A
 
 def _with_limits(part: Any, config: MCPServerConfig) -> Any:  # a JSON value
     if isinstance(part, list):
-        return [_with_limits(each, config) for each in part]
+        return [_with_limits(item, config) for item in part]
     if not isinstance(part, dict):
         return part
-    done = {name: _with_limits(each, config) for name, each in part.items() if name != _LIMIT_KEY}
+    done = {name: _with_limits(item, config) for name, item in part.items() if name != _LIMIT_KEY}
     if _LIMIT_KEY in part:
         keyword, setting = part[_LIMIT_KEY]
         done[keyword] = getattr(config, setting)

@@ -81,7 +81,7 @@ class SkillbookServer(MCPServer[None]):
         )
         self.config = config
         self.sessions = sessions
-        self._tools: dict[str, SkillbookTool] = {each.name: each for each in SkillbookTools(sessions, config).all()}
+        self._tools: dict[str, SkillbookTool] = {tool.name: tool for tool in SkillbookTools(sessions, config).all()}
         # Enough threads that calls that read do not wait for those that learn; a session may have several of these.
         self._threads = anyio.CapacityLimiter(2 * config.max_sessions)
 
@@ -89,14 +89,14 @@ class SkillbookServer(MCPServer[None]):
         """Return the tools with their schemas."""
         return [
             Tool(
-                name=each.name,
-                title=each.title,
-                description=each.description,
-                input_schema=input_schema(each.input, self.config),
-                output_schema=each.output.model_json_schema(),
-                annotations=each.annotations,
+                name=tool.name,
+                title=tool.title,
+                description=tool.description,
+                input_schema=input_schema(tool.input, self.config),
+                output_schema=tool.output.model_json_schema(),
+                annotations=tool.annotations,
             )
-            for each in self._tools.values()
+            for tool in self._tools.values()
         ]
 
     async def call_tool(
@@ -315,7 +315,7 @@ def _skill_page(book: Skillbook, skill_id: str) -> str:
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR, f"no skill {skill_id!r}; ace.skillbook.get lists the ids", skill_id=skill_id
         )
-    sources = [f"- {each.trace_id}: {each.sample_question}" for each in skill.sources] or ["- unknown"]
+    sources = [f"- {source.trace_id}: {source.sample_question}" for source in skill.sources] or ["- unknown"]
     history = [_history_line(entry) for entry in book.blame(skill_id)] if book.store is not None else []
     lines = [
         *_skill_head(skill),
@@ -351,7 +351,7 @@ def _skills_prompt(book: Skillbook, question: str) -> str:
     found = matching(question, SkillbookView(book).skills(), _MOST_IN_PROMPT)
     if not found:
         return question
-    skills = "\n".join(f"- [{each.id}] {each.content}" for each in found)
+    skills = "\n".join(f"- [{skill.id}] {skill.content}" for skill in found)
     return f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}\n\n{question}"
 
 

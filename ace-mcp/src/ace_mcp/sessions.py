@@ -205,10 +205,10 @@ class SessionRegistry:
         """
         with self._changed:
             limit = self._clock() - self._config.session_ttl_seconds
-            idle = [each for each in self._sessions.values() if not each.busy and each.last_used <= limit]
-            for each in idle:
-                self._close(each)
-            return [each.id for each in idle]
+            idle = [session for session in self._sessions.values() if not session.busy and session.last_used <= limit]
+            for session in idle:
+                self._close(session)
+            return [session.id for session in idle]
 
     def check_budget(self) -> None:
         """Check that the budget for model calls is not exhausted.
@@ -238,8 +238,8 @@ class SessionRegistry:
         with self._changed:
             self._is_shutting_down = True
             stops = list(self._stops)
-        for each in stops:
-            each.stop("shutdown")
+        for stop in stops:
+            stop.stop("shutdown")
         with self._changed:
             ended = self._changed.wait_for(lambda: not self._stops, seconds)
             if ended:
@@ -266,7 +266,7 @@ class SessionRegistry:
 
     def _close_one(self) -> None:
         """Close the session that has been idle for the longest time, to make room for another one."""
-        idle = [each for each in self._sessions.values() if not each.busy]
+        idle = [session for session in self._sessions.values() if not session.busy]
         if not idle:
             raise MCPToolError(
                 ErrorCode.SESSION_NOT_FOUND,
@@ -274,7 +274,7 @@ class SessionRegistry:
                 "or use a session that is already open",
                 max_sessions=self._config.max_sessions,
             )
-        self._close(min(idle, key=lambda each: each.last_used))
+        self._close(min(idle, key=lambda session: session.last_used))
 
     def _close(self, session: Session) -> None:
         del self._sessions[session.id]

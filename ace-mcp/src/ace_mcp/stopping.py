@@ -64,8 +64,8 @@ class Stop:
         with self._lock:
             self.token.cancel(reason)
             requests = list(self._requests)
-        for each in requests:
-            each.cancel()
+        for request in requests:
+            request.cancel()
 
     @contextmanager
     def requesting(self, request: Future[Any]) -> Iterator[None]:

@@ -203,7 +203,8 @@ class SkillbookTools:
         """
         self._check_not_safe("learning")
         samples = [
-            Sample(each.question, each.context, each.ground_truth, dict(each.metadata or {})) for each in given.samples
+            Sample(sample.question, sample.context, sample.ground_truth, dict(sample.metadata or {}))
+            for sample in given.samples
         ]
         with self._sessions.using(given.session_id, stop, given.session_config) as session:
             run = self._run(session, stop, progress)
@@ -264,7 +265,7 @@ class SkillbookTools:
             return GetSkillbookOutput(
                 session_id=given.session_id,
                 stats=_stats(book),
-                skills=[_skill_output(each) for each in _selected(book, given)],
+                skills=[_skill_output(skill) for skill in _selected(book, given)],
             )
 
     def save_skillbook(self, given: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
@@ -301,10 +302,10 @@ class SkillbookTools:
         with self._sessions.using(given.session_id, stop) as session:
             book = session.learner.skillbook
             book.refresh()
-            known = {each.content for each in book.skills()}
-            for each in found.skills(include_invalid=True):
-                if each.content in known or each.status != "active":
-                    found.remove_skill(each.id)
+            known = {skill.content for skill in book.skills()}
+            for skill in found.skills(include_invalid=True):
+                if skill.content in known or skill.status != "active":
+                    found.remove_skill(skill.id)
             added = book.import_skills(found)
             return SkillbookFileOutput(session_id=session.id, path=str(path), count=len(added))
 
@@ -401,7 +402,7 @@ def _is_about(given: LearnFeedbackInput, answer: Answer) -> bool:
 def _selected(book: Skillbook, given: GetSkillbookInput) -> list[Skill]:
     skills = book.skills(include_invalid=given.include_invalid)
     if given.section is not None:
-        skills = [each for each in skills if each.section == given.section]
+        skills = [skill for skill in skills if skill.section == given.section]
     if given.query is not None:
         skills = matching(given.query, skills, given.limit)
     return skills[: given.limit]
@@ -416,8 +417,8 @@ def matching(query: str, skills: list[Skill], limit: int) -> list[Skill]:
         limit: The maximum number of skills.
     """
     ranker = LexicalRanker()
-    scores = dict(zip((each.id for each in skills), ranker(query, skills), strict=True))
-    return [each for each in ranker.best(query, skills, limit) if scores[each.id] > 0]
+    scores = dict(zip((skill.id for skill in skills), ranker(query, skills), strict=True))
+    return [skill for skill in ranker.best(query, skills, limit) if scores[skill.id] > 0]
 
 
 def _stats(book: Skillbook) -> SkillbookStats:
@@ -425,14 +426,14 @@ def _stats(book: Skillbook) -> SkillbookStats:
     return SkillbookStats(
         skills=len(skills),
         sections=len(book.section_names()),
-        helpful=sum(each.helpful for each in skills),
-        harmful=sum(each.harmful for each in skills),
-        neutral=sum(each.neutral for each in skills),
+        helpful=sum(skill.helpful for skill in skills),
+        harmful=sum(skill.harmful for skill in skills),
+        neutral=sum(skill.neutral for skill in skills),
     )
 
 
 def _skill_output(skill: Skill) -> SkillOutput:
-    sources = [SkillSource(trace_id=each.trace_id, question=each.sample_question) for each in skill.sources]
+    sources = [SkillSource(trace_id=source.trace_id, question=source.sample_question) for source in skill.sources]
     return SkillOutput(
         id=skill.id,
         content=skill.content,
@@ -451,7 +452,7 @@ def _answer_text(output: AskOutput) -> str:
 
 
 def _samples_text(output: LearnSampleOutput) -> str:
-    failures = [f"- sample {each.index} failed: {each.what}" for each in output.failures]
+    failures = [f"- sample {failure.index} failed: {failure.what}" for failure in output.failures]
     head = f"Learned from {counted(output.processed, 'sample')}, {output.failed} failed."
     return "\n".join([head, *failures, *_skill_lines(output)])
 
@@ -463,9 +464,9 @@ def _learned_text(output: LearnTraceOutput) -> str:
 
 def _skill_lines(output: LearnSampleOutput | LearnTraceOutput) -> list[str]:
     known = f"The skillbook has {counted(output.skill_count_after, 'skill')}, {output.new_skill_count} new."
-    return [known, *(f"- [{each.id}] {each.content}" for each in output.skills)]
+    return [known, *(f"- [{skill.id}] {skill.content}" for skill in output.skills)]
 
 
 def _skillbook_text(output: GetSkillbookOutput) -> str:
-    lines = [f"- [{each.id}] {each.content}" for each in output.skills]
+    lines = [f"- [{skill.id}] {skill.content}" for skill in output.skills]
     return "\n".join([f"The skillbook has {counted(output.stats.skills, 'skill')}.", *lines])

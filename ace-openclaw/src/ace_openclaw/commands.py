@@ -89,8 +89,8 @@ def install(
         notes = write(state, settings)
     except InstallError as error:
         raise UsageError(str(error)) from error
-    for each in notes:
-        note(each)
+    for line in notes:
+        note(line)
     print_text(f"Installed. 'ace openclaw learn' learns from {state}, and writes the skills to {folder}.")
     if limit is not None:
         who = model or "The model of your settings"
@@ -155,8 +155,8 @@ def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
     print_text(found.headline)
     if found.sessions:
         rows = [
-            [each.session_id, each.session_key or "-", str(each.turns), " ".join(each.skill_ids) or "-"]
-            for each in found.sessions
+            [session.session_id, session.session_key or "-", str(session.turns), " ".join(session.skill_ids) or "-"]
+            for session in found.sessions
         ]
         print_table(["session", "key", "turns", "skills"], rows)
     _print_spend(found)

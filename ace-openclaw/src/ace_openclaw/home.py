@@ -129,7 +129,7 @@ def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
     if isinstance(source, str) and os.sep not in source and not path.exists():
         path = state / "agents" / source
         if not path.is_dir():
-            known = ", ".join(sorted(each.name for each in state.glob("agents/*") if each.is_dir())) or "none"
+            known = ", ".join(sorted(agent.name for agent in state.glob("agents/*") if agent.is_dir())) or "none"
             raise SessionReadError(f"{source!r} is neither a file nor an agent in {state}; agents there: {known}")
     if not path.is_dir() or (path / BRANCH_FILE).exists():
         return [path]

@@ -40,7 +40,7 @@ def install(state: Path, settings: Settings) -> list[str]:
         settings = replace(settings, capture=capture, entry=before.entry, made_config=before.made_config)
     has_plugin = settings.capture or settings.budget_usd is not None
     wanted = [ace_folder(state), Path(settings.workspace), *([plugin_folder(state).parent] if has_plugin else [])]
-    missing = [str(each) for folder in wanted for each in (folder, *folder.parents) if not each.exists()]
+    missing = [str(path) for folder in wanted for path in (folder, *folder.parents) if not path.exists()]
     earlier = before.made_folders if before is not None else ()
     settings = replace(settings, made_folders=tuple(dict.fromkeys([*earlier, *missing])))
     changed_config = None

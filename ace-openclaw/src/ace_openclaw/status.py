@@ -77,7 +77,7 @@ def learning_status(state: Path) -> LearningStatus:
         with Skillbook.open(skillbook_path(state)) as book:
             skills = len(book)
             sessions = tuple(_sessions(book, keys))
-    failed = sum(each.is_given_up for each in queue)
+    failed = sum(turn.is_given_up for turn in queue)
     if settings is None:
         headline = "Not installed; run 'ace openclaw install'."
     else:

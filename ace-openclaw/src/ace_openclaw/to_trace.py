@@ -95,7 +95,7 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
         context = _context(conversation.turns[: at + 1])
         trace = _trace(turn.question, context, outcome, _steps(turn.lines), turn.lines, next_words)
         places = {line.place for line in turn.lines}
-        trace["corrections"] = [each for each in corrections if each["place"] in places]
+        trace["corrections"] = [correction for correction in corrections if correction["place"] in places]
         own = {
             "turn": turn.number,
             "ended_at": ended_at(turn.lines),
@@ -142,7 +142,7 @@ OpenClawToTraceStep = OpenClawToTrace
 
 
 def _steps(lines: Sequence[Line]) -> list[TraceStep]:
-    return [each for line in lines for each in steps_in(line.event, line.place)]
+    return [step for line in lines for step in steps_in(line.event, line.place)]
 
 
 def _corrections(turns: Sequence[Turn]) -> list[TraceCorrection]:
@@ -162,7 +162,7 @@ def _trace(
     lines: Sequence[Line],
     next_words: Sequence[str],
 ) -> Trace:
-    own = [each["content"] for each in steps if each["kind"] in ("thought", "message") and each["name"] == "assistant"]
+    own = [step["content"] for step in steps if step["kind"] in ("thought", "message") and step["name"] == "assistant"]
     return {
         "schema": 1,
         "question": question,
@@ -284,8 +284,8 @@ def metrics_of(lines: Sequence[Line], steps: Sequence[TraceStep]) -> dict[str, f
     times = [time for line in lines if (time := _time(line)) is not None]
     if len(times) > 1:
         metrics["duration_seconds"] = round((max(times) - min(times)).total_seconds(), 3)
-    metrics["tool_calls"] = sum(each["kind"] == "call" for each in steps)
-    metrics["failed_tool_calls"] = sum(each["kind"] == "result" and each["is_error"] for each in steps)
+    metrics["tool_calls"] = sum(step["kind"] == "call" for step in steps)
+    metrics["failed_tool_calls"] = sum(step["kind"] == "result" and step["is_error"] for step in steps)
     return metrics
 
 

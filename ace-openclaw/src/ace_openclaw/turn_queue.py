@@ -75,8 +75,8 @@ class TurnQueue:
     """The sessions to learn from. Sessions without a question of a user, such as heartbeats, are omitted."""
 
     def __init__(self, state: Path, *, with_given_up: bool) -> None:
-        self._turns = [each for each in queued_turns(state) if with_given_up or not each.is_given_up]
-        sessions = sessions_of_captured_turns([each.turn for each in self._turns])
+        self._turns = [turn for turn in queued_turns(state) if with_given_up or not turn.is_given_up]
+        sessions = sessions_of_captured_turns([turn.turn for turn in self._turns])
         self.sessions = [session for session in sessions if events_to_turn_traces(session)]
         self._waiting: set[str] = set()
         self._failed: set[str] = set()
@@ -99,11 +99,11 @@ class TurnQueue:
 
     def settle(self) -> None:
         """Remove the learned turns, and count the attempts of the failed ones. Other turns stay in the queue."""
-        for each in self._turns:
-            session_id = text_in(each.turn, "sessionId")
+        for turn in self._turns:
+            session_id = text_in(turn.turn, "sessionId")
             if session_id in self._waiting:
                 continue
             if session_id in self._failed:
-                replace_file(each.path, json.dumps({**each.turn, _ATTEMPTS: each.attempts + 1}).encode())
+                replace_file(turn.path, json.dumps({**turn.turn, _ATTEMPTS: turn.attempts + 1}).encode())
             else:
-                each.path.unlink(missing_ok=True)
+                turn.path.unlink(missing_ok=True)

@@ -207,7 +207,7 @@ class Connection:
         self._is_closed = True
         if self._sent and not self.flush(_CLOSING_SECONDS):
             report = self._client.get_errors_report()
-            reason = next((each.detail for each in report.failures if each.detail), None)
+            reason = next((failure.detail for failure in report.failures if failure.detail), None)
             lost = f"{report.total_dropped_items} traces and spans were lost" if report.failures else "traces were lost"
             self._has_warned = False
             self.warn(f"{lost}, because {self._address} did not accept them: {reason or 'it did not answer in time'}")
@@ -268,7 +268,7 @@ def flush(timeout: float = 5.0) -> bool:
     deadline = time.monotonic() + timeout
     with _lock:
         connections = list(_connections.values())
-    received = [each.flush(max(0.0, deadline - time.monotonic())) for each in connections]
+    received = [connection.flush(max(0.0, deadline - time.monotonic())) for connection in connections]
     return all(received)
 
 

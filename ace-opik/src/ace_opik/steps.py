@@ -172,9 +172,9 @@ def _send_or_warn(connection: Connection, build: Callable[[], TraceRecord]) -> N
 def _question_of(ctx: ACEStepContext) -> dict[str, str]:
     """Return the question of a sample, from the sample of a live run or else from a recorded trace."""
     sources = (getattr(ctx, "sample", None), getattr(ctx, "trace", None))
-    found = {name: next(filter(None, (_text_of(each, name) for each in sources)), "") for name in _QUESTION_FIELDS}
+    found = {name: next(filter(None, (_text_of(source, name) for source in sources)), "") for name in _QUESTION_FIELDS}
     if not found["question"]:
-        found["question"] = next((each for each in sources if isinstance(each, str)), "")
+        found["question"] = next((source for source in sources if isinstance(source, str)), "")
     return {name: text for name, text in found.items() if text}
 
 
@@ -192,7 +192,7 @@ def _metadata_of(ctx: ACEStepContext) -> dict[str, object]:
         "reflection": _reflection_of(ctx),
         "operations": None
         if batch is None
-        else [{name: getattr(each, name) for name in _OPERATION_FIELDS} for each in batch.operations],
+        else [{name: getattr(operation, name) for name in _OPERATION_FIELDS} for operation in batch.operations],
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -206,7 +206,7 @@ def _simple(metadata: Mapping[str, object]) -> dict[str, object]:
 
     def is_simple(value: object) -> bool:
         return isinstance(value, str | int | float) or (
-            isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value)
+            isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value)
         )
 
     return {name: value for name, value in metadata.items() if is_simple(value) and name != "trace_id"}

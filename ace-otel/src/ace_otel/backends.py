@@ -105,7 +105,7 @@ def _set(environ: Mapping[str, str], name: str) -> str:
 
 def _listed(text: str) -> dict[str, str]:
     """Return the headers of `name=value,name=value`, whose values are percent-encoded."""
-    pairs = (each.partition("=") for each in text.split(",") if "=" in each)
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
 

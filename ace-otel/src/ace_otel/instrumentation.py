@@ -99,8 +99,8 @@ class Instrumentation:
             atexit.unregister(self.close)
             if self._log_sender is not None:
                 self._log_sender.close()
-            providers = [each for each in (self._provider, self._logs) if each is not None]
-            self._delivery.close(*(each.shutdown for each in providers))
+            providers = [provider for provider in (self._provider, self._logs) if provider is not None]
+            self._delivery.close(*(provider.shutdown for provider in providers))
             lost = self._delivery.lost
         if lost:
             reason = self._delivery.problem.rstrip(".") or "it did not answer in time"

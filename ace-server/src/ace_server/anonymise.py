@@ -280,7 +280,9 @@ def _spans(finder: Finder, text: str) -> list[Span]:
     """Return what a finder finds, checked, in order and without overlaps."""
     name = type(finder).__qualname__
     try:
-        given: list[tuple[object, object, object]] = [(each.start, each.end, each.kind) for each in finder.find(text)]
+        given: list[tuple[object, object, object]] = [
+            (finding.start, finding.end, finding.kind) for finding in finder.find(text)
+        ]
     except Exception as error:  # the finder may be the user's own code; its message may quote the text
         raise AnonymiserError(f"the anonymiser {name} failed with {type(error).__name__}") from None
     spans = []
@@ -291,7 +293,7 @@ def _spans(finder: Finder, text: str) -> list[Span]:
             raise AnonymiserError(f"the anonymiser {name} returned a span whose kind is not a word of letters")
         spans.append(Span(start, end, kind))
     joined: list[Span] = []
-    for span in sorted(spans, key=lambda each: (each.start, -each.end)):
+    for span in sorted(spans, key=lambda item: (item.start, -item.end)):
         if joined and span.start < joined[-1].end:
             joined[-1] = joined[-1]._replace(end=max(joined[-1].end, span.end))
         else:

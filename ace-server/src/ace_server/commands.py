@@ -304,7 +304,7 @@ def add_key(
                 identifier, secret = keys.add_key(
                     connection,
                     name,
-                    [each.strip() for each in scope.split(",") if each.strip()],
+                    [part.strip() for part in scope.split(",") if part.strip()],
                     book=book,
                     rate=rate,
                     budget=_budget(budget),

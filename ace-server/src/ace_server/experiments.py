@@ -79,7 +79,7 @@ def arms_from_json(text: str) -> tuple[Arm, ...]:
     Args:
         text: The column `arms`.
     """
-    return tuple(Arm(each["release"], each["weight"]) for each in json.loads(text))
+    return tuple(Arm(load["release"], load["weight"]) for load in json.loads(text))
 
 
 def arms_to_json(arms: Sequence[Arm]) -> str:

@@ -158,29 +158,29 @@ class GroupWriter:
             self._condition.wait_for(lambda: self._waiting or self._is_closed)
             self._condition.wait_for(lambda: self._urgent or self._is_closed, timeout=_SECONDS_TOGETHER)
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_ONE))]
-            later = sum(each.outcome is None for each in group)
+            later = sum(write.outcome is None for write in group)
             self._later -= later
             self._urgent -= len(group) - later
-            return sorted(group, key=lambda each: each.is_last)
+            return sorted(group, key=lambda write: write.is_last)
 
     def _write(self, group: list[_Waiting]) -> None:
         try:
             with self._database.writing() as connection:
-                _insert(connection, (each.change for each in group if isinstance(each.change, _Row)))
-                results = [None if isinstance(each.change, _Row) else each.change(connection) for each in group]
+                _insert(connection, (write.change for write in group if isinstance(write.change, _Row)))
+                results = [None if isinstance(write.change, _Row) else write.change(connection) for write in group]
         except DatabaseUnavailableError:
             raise
         except Exception:  # one of them cannot be made; the others have to be
             self._write_one_by_one(group)
             return
-        for each, result in zip(group, results, strict=True):
-            if each.outcome is not None:
-                each.outcome.set_result(result)
+        for write, result in zip(group, results, strict=True):
+            if write.outcome is not None:
+                write.outcome.set_result(result)
 
     def _write_one_by_one(self, group: list[_Waiting]) -> None:
-        for place, each in enumerate(group):
+        for place, write in enumerate(group):
             try:
-                self._write_alone(each)
+                self._write_alone(write)
             except DatabaseUnavailableError as error:  # the others would fail for the same reason
                 self._postpone(group[place:], error)
                 return
@@ -203,10 +203,10 @@ class GroupWriter:
 
     def _postpone(self, group: list[_Waiting], error: DatabaseUnavailableError) -> None:
         """Fail the changes that are waited for, and keep the others for the next try."""
-        for each in group:
-            if each.outcome is not None:
-                each.outcome.set_exception(error)
-        later = [each for each in group if each.outcome is None]
+        for write in group:
+            if write.outcome is not None:
+                write.outcome.set_exception(error)
+        later = [write for write in group if write.outcome is None]
         with self._condition:
             if self._is_closed:
                 self.lost += len(later)
@@ -216,7 +216,7 @@ class GroupWriter:
             self.lost += len(later) - len(kept)
             self._waiting.extendleft(reversed(kept))
             self._later += len(kept)
-            if not any(each.outcome is not None for each in self._waiting):
+            if not any(write.outcome is not None for write in self._waiting):
                 self._condition.wait(_SECONDS_BETWEEN_TRIES)
 
 

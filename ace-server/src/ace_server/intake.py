@@ -219,7 +219,7 @@ def _stored(connection: sa.Connection, key: str, idempotency_key: str | None) ->
 
 def _same_feedback(connection: sa.Connection, seal: Seal, given: GivenFeedback) -> str:
     row = _stored(connection, given.key, given.idempotency_key)
-    texts = [None if each is None else seal.open(each) for each in (row.correction, row.comment)]
+    texts = [None if sealed is None else seal.open(sealed) for sealed in (row.correction, row.comment)]
     same = (row.request, row.thumb, row.score, *texts)
     if same != (given.request, given.thumb, given.score, given.correction, given.comment):
         raise IdempotencyError

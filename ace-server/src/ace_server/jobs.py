@@ -168,10 +168,10 @@ class Worker:
         }
         pause = min(settings.heartbeat_seconds, settings.schedule_seconds)
         while True:
-            for each, (interval, at) in due.items():
+            for job, (interval, at) in due.items():
                 if now() >= at:
-                    self._attempt(each)
-                    due[each] = (interval, now() + interval)
+                    self._attempt(job)
+                    due[job] = (interval, now() + interval)
             if self._stopping.wait(pause):
                 return
 
@@ -230,7 +230,7 @@ class Worker:
         while ended := DBOS.list_workflows(
             status=list(_ENDED), completed_before=before, limit=_MOST_DELETED, load_input=False, load_output=False
         ):
-            DBOS.delete_workflows([each.workflow_id for each in ended])
+            DBOS.delete_workflows([workflow.workflow_id for workflow in ended])
 
     def _run(self, batch: str) -> None:
         """Learn from a batch until it has ended. This is the workflow."""
@@ -349,7 +349,7 @@ def _resume(workers: Sequence[str]) -> list[str]:
     from dbos import DBOS
 
     found = DBOS.list_workflows(status="PENDING", executor_id=list(workers), load_input=False, load_output=False)
-    ids = [each.workflow_id for each in found]
+    ids = [workflow.workflow_id for workflow in found]
     if ids:
         DBOS.resume_workflows(ids, queue_name=_QUEUE)
     return ids

@@ -189,7 +189,7 @@ def revoke_key(connection: sa.Connection, key: str) -> str | None:
         connection: A transaction that writes.
         key: The id of the key, or its first 8 characters if no other key has them.
     """
-    found = [each for each in list_keys(connection) if each.id == key or each.prefix == key]
+    found = [known for known in list_keys(connection) if known.id == key or known.prefix == key]
     if len(found) != 1 or found[0].revoked_at is not None:
         return None
     connection.execute(sa.update(tables.key).where(tables.key.c.id == found[0].id).values(revoked_at=now()))

@@ -50,7 +50,7 @@ def proxy_secret(settings: ServerSettings, environ: Mapping[str, str] | None = N
         UsageError: A user would be trusted without the secret, the secret is short, or a scope is not known.
     """
     secret = (os.environ if environ is None else environ).get(SECRET_VARIABLE) or None
-    if unknown := [each for each in settings.proxy_user_scopes if each not in SCOPES]:
+    if unknown := [scope for scope in settings.proxy_user_scopes if scope not in SCOPES]:
         raise UsageError(f"proxy_user_scopes: no such scope: {unknown[0]!r}; the scopes are {', '.join(SCOPES)}")
     if secret is not None and (len(secret) < _SHORTEST_SECRET or not secret.isascii()):
         raise UsageError(f"{SECRET_VARIABLE} must have at least {_SHORTEST_SECRET} characters, all of them ASCII")

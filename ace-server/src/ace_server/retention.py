@@ -166,8 +166,8 @@ def run_deletions(
         in_files = connection.scalars(sa.select(deletion.c.id).where(_IN_FILES)).all()
     if not waiting and not in_files:
         return 0
-    deleted = sum(_delete_subject(database, each.id, each.subject, each.at) for each in waiting)
-    done = _complete(database, open_book, [each.id for each in waiting if _is_over(settings, each.at, time_now)])
+    deleted = sum(_delete_subject(database, row.id, row.subject, row.at) for row in waiting)
+    done = _complete(database, open_book, [row.id for row in waiting if _is_over(settings, row.at, time_now)])
     with database.writing() as connection:
         # The pseudonym of the subject goes first: it is in the files, too.
         change = sa.update(deletion).where(deletion.c.id.in_(done))
@@ -241,8 +241,8 @@ def _rules(settings: ServerSettings, older_than: float | None, at: float) -> lis
         _Rule(
             "texts of reviews",
             review,
-            reviews & sa.or_(*(each.is_not(None) for each in texts)) & (review.c.state != "open"),
-            {each.name: None for each in texts},
+            reviews & sa.or_(*(text.is_not(None) for text in texts)) & (review.c.state != "open"),
+            {text.name: None for text in texts},
         ),
         _Rule("login tokens", login_token, login_token.c.expires_at < at - _DAY),
         _Rule("workers", worker, worker.c.at < at - settings.keep_workflows * _DAY),
@@ -293,7 +293,7 @@ def _delete_subject(database: Database, deletion_id: str, subject: str, until: f
 def _note_batches(database: Database, deletion_id: str, batches_of_subject: sa.Select[tuple[str | None]]) -> None:
     """Add batches to those of a deletion: their recorded answers will be forgotten."""
     with database.writing() as connection:
-        found = [str(each) for each in connection.scalars(batches_of_subject.distinct())]
+        found = [str(id) for id in connection.scalars(batches_of_subject.distinct())]
         if found:
             noted = sa.select(deletion.c.batches).where(deletion.c.id == deletion_id)
             known = connection.scalar(noted.with_for_update()) or ""  # another process may add batches at the same time
@@ -317,7 +317,7 @@ def _complete(database: Database, open_book: Callable[[str], Skillbook], over: S
         failed = True
     with database.writing() as connection:
         connection.execute(sa.update(deletion).where(deletion.c.id.in_(list(batches))).values(failed=failed))
-    return [] if failed else [each for each in over if each in batches and not running & batches[each]]
+    return [] if failed else [id for id in over if id in batches and not running & batches[id]]
 
 
 def _forget_finished(

@@ -56,8 +56,8 @@ def open_seal(database: Database, folder: Path | None, *, environ: Mapping[str, 
     seal = Seal.load(folder, environ=environ)
     known = () if seal is None else seal.key_ids
     with database.reading() as connection:
-        unknown = [each for each in connection.scalars(sa.select(seal_key.c.id)) if each not in known]
-        missing = [each for each in unknown if _is_used(connection, each)]
+        unknown = [id for id in connection.scalars(sa.select(seal_key.c.id)) if id not in known]
+        missing = [id for id in unknown if _is_used(connection, id)]
     if missing:
         raise SealError(_missing_keys(database, missing, known, None if folder is None else folder / KEYS_FILE))
     if seal is None:
@@ -88,7 +88,7 @@ def rotate(database: Database, seal: Seal, *, by: str = "command") -> Rotation:
     """
     if seal.file is not None:
         with database.reading() as connection:
-            unused = [each for each in seal.key_ids[1:] if not _is_used(connection, each)]
+            unused = [id for id in seal.key_ids[1:] if not _is_used(connection, id)]
         seal.drop_keys(unused)
         _list_key(database, seal.add_first_key())
         _unlist_keys(database, unused)

@@ -276,9 +276,9 @@ def _at_signals(stop: Callable[[], None]) -> Iterator[None]:
     def handle(_number: int, _frame: FrameType | None) -> None:
         stop()
 
-    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {signum: signal.signal(signum, handle) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for each, old in before.items():
-            signal.signal(each, old)
+        for signum, old in before.items():
+            signal.signal(signum, old)

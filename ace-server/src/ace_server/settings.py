@@ -133,11 +133,13 @@ class ServerSettings:
     """How many days DBOS keeps finished workflows."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.metadata and not (each.metadata["least"] <= value <= _LARGEST):
-                kind = "a whole number" if each.type == "int" else "a number"
-                raise ValueError(f"{each.name} must be {kind} of at least {each.metadata['least']:g}, got {value:g}")
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if setting.metadata and not (setting.metadata["least"] <= value <= _LARGEST):
+                kind = "a whole number" if setting.type == "int" else "a number"
+                raise ValueError(
+                    f"{setting.name} must be {kind} of at least {setting.metadata['least']:g}, got {value:g}"
+                )
         _check_choice("learning", self.learning, LEARNING)
         if self.publish is not None:
             _check_choice("publish", self.publish, PUBLISH)
@@ -163,7 +165,11 @@ class ServerSettings:
         """
         if self.database is None:
             return str(self.data / "books" / f"{name}.db")
-        kept = [each for each in self.database.partition("?")[2].split("&") if each and not each.startswith("schema=")]
+        kept = [
+            parameter
+            for parameter in self.database.partition("?")[2].split("&")
+            if parameter and not parameter.startswith("schema=")
+        ]
         return f"{self.database.partition('?')[0]}?{'&'.join([*kept, f'book={name}'])}"
 
 
@@ -192,10 +198,10 @@ def load_settings(
     for source in setting_tables(_TABLE, environ=variables, folder=folder):
         for name, value in source.values.items():
             found[name] = _from_file(source.path, name, value, is_project=source.is_project)
-    for each in fields(ServerSettings):
-        text = variables.get(f"{_PREFIX}{each.name.upper()}", "")
+    for setting in fields(ServerSettings):
+        text = variables.get(f"{_PREFIX}{setting.name.upper()}", "")
         if text:
-            found[each.name] = _parsed(f"the variable {_PREFIX}{each.name.upper()}", each.name, text)
+            found[setting.name] = _parsed(f"the variable {_PREFIX}{setting.name.upper()}", setting.name, text)
     found |= {name: value for name, value in (options or {}).items() if value is not None}
     try:
         return ServerSettings(**found)
@@ -220,7 +226,9 @@ def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> obj
     return checked
 
 
-_KINDS: Final[Mapping[str, str]] = {each.name: str(each.type).partition(" | ")[0] for each in fields(ServerSettings)}
+_KINDS: Final[Mapping[str, str]] = {
+    setting.name: str(setting.type).partition(" | ")[0] for setting in fields(ServerSettings)
+}
 
 
 def _checked(where: str, name: str, value: object) -> object:
@@ -231,7 +239,7 @@ def _checked(where: str, name: str, value: object) -> object:
         if kind == "int" and not isinstance(value, int):
             raise UsageError(f"{where} must be a whole number, got {value!r}")
         return value
-    if kind.startswith("tuple") and isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if kind.startswith("tuple") and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     if kind == "Path" and isinstance(value, str):
         return Path(value)
@@ -245,7 +253,7 @@ def _parsed(where: str, name: str, text: str) -> object:
     if kind == "bool":
         return _checked(where, name, _BOOLEANS.get(text.strip().lower(), text))
     if kind.startswith("tuple"):
-        return tuple(each.strip() for each in text.split(",") if each.strip())
+        return tuple(item.strip() for item in text.split(",") if item.strip())
     if kind in ("int", "float"):
         try:
             return int(text) if kind == "int" else float(text)

@@ -25,7 +25,7 @@ def learn(job: Job) -> tuple[Answerer, str]:
     adapter = ace.OfflineACE(
         skillbook=skillbook, agent=agent, reflector=ace.Reflector(client), skill_manager=ace.SkillManager(client)
     )
-    samples = [ace.Sample(question=each.question, ground_truth=each.right) for each in job.examples]
+    samples = [ace.Sample(question=example.question, ground_truth=example.right) for example in job.examples]
     adapter.run(samples, _Corrections(ace, job), epochs=1)
 
     def answer(question: str) -> str:
@@ -39,7 +39,7 @@ class _Corrections:
 
     def __init__(self, ace: Any, job: Job) -> None:
         self._ace = ace
-        self._examples: dict[str, Example] = {each.question: each for each in job.examples}
+        self._examples: dict[str, Example] = {example.question: example for example in job.examples}
 
     def evaluate(self, sample: Any, agent_output: Any) -> Any:
         """Judge one answer of the agent."""

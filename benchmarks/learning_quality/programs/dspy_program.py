@@ -29,7 +29,7 @@ def bootstrap(job: Job) -> tuple[Answerer, str]:
     )
     examples = _examples(dspy, job)
     compiled: Any = optimiser.compile(predict, trainset=examples, valset=examples)
-    text = "\n".join(f"{each.question} -> {each.answer}" for each in compiled.demos)
+    text = "\n".join(f"{demo.question} -> {demo.answer}" for demo in compiled.demos)
     return (lambda question: str(compiled(question=question).answer)), text
 
 
@@ -63,9 +63,9 @@ def _examples(dspy: Any, job: Job) -> list[Any]:
     """Return the corrections as examples of DSPy."""
     return [
         dspy.Example(
-            question=each.question, answer=each.right, correction=each.correction, passes=each.passes
+            question=example.question, answer=example.right, correction=example.correction, passes=example.passes
         ).with_inputs("question")
-        for each in job.examples
+        for example in job.examples
     ]
 
 

@@ -30,7 +30,8 @@ class Example:
     def passes(self, answer: str) -> bool:
         """Tell whether an answer holds all values, each as a whole word or code."""
         return all(
-            re.search(rf"(?<![\w.\-/]){re.escape(each)}(?![\w\-]|\.\w)", answer, re.IGNORECASE) for each in self.values
+            re.search(rf"(?<![\w.\-/]){re.escape(value)}(?![\w\-]|\.\w)", answer, re.IGNORECASE)
+            for value in self.values
         )
 
 
@@ -56,7 +57,7 @@ def carry_out(learn: Callable[[Job], tuple[Answerer, str]]) -> None:
     """
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM asks the network for prices otherwise
     values = json.load(sys.stdin)
-    examples = tuple(Example(**{**each, "values": tuple(each["values"])}) for each in values["examples"])
+    examples = tuple(Example(**{**example, "values": tuple(example["values"])}) for example in values["examples"])
     job = Job(values["api_base"], examples, tuple(values["questions"]), values["max_calls"])
     results = sys.stdout
     sys.stdout = sys.stderr  # some packages print their progress

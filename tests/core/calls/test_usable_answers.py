@@ -110,6 +110,6 @@ def test_loops_on_one_event_loop_do_not_share_a_budget() -> None:
 
             return await until_usable(ask, number, text_of=str, max_retries=1)
 
-        return await asyncio.gather(*(slow(Model("x", str(each))) for each in range(5)))
+        return await asyncio.gather(*(slow(Model("x", str(index))) for index in range(5)))
 
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]

@@ -145,15 +145,15 @@ def test_harmless_words_of_a_long_wrong_answer_do_not_fail_a_right_one() -> None
 
 def test_an_answer_that_repeats_the_wrong_one_beside_the_right_one_fails() -> None:
     case = case_of("Who gets the call?", "The front desk", "No, Tove.", "Tove")
-    assert [answer_passes(case, each) for each in ("Tove", "Tove or the front desk", "Not the front desk: Tove")] == [
-        *(True, False, False)
-    ]
+    assert [
+        answer_passes(case, answer) for answer in ("Tove", "Tove or the front desk", "Not the front desk: Tove")
+    ] == [*(True, False, False)]
 
 
 def test_numbers_of_the_question_may_be_repeated() -> None:
     case = case_of("How many km are 8600 m?", "8600 km", "Divide by 1000.", "8.6 km")
     assert case.check == CaseCheck("numeric", "8.6")
-    assert [answer_passes(case, each) for each in ("8600 m are 8.6 km", "8600 km or 8.6 km", "8.6 or 9")] == [
+    assert [answer_passes(case, answer) for answer in ("8600 m are 8.6 km", "8600 km or 8.6 km", "8.6 or 9")] == [
         *(True, False, False)
     ]
 

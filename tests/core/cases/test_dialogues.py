@@ -12,18 +12,18 @@ from tests.core.cases.unseen_dialogues import LATER, MISJUDGED, UNSEEN
 
 def test_the_table_is_large_and_half_of_it_holds_no_correction() -> None:
     assert len(DIALOGUES) >= 80
-    assert len({each.name for each in DIALOGUES}) == len(DIALOGUES)
+    assert len({dialogue.name for dialogue in DIALOGUES}) == len(DIALOGUES)
     assert len(UNCORRECTED) * 5 >= len(DIALOGUES) * 2
     assert len(CORRECTED) * 5 >= len(DIALOGUES) * 2
 
 
-@pytest.mark.parametrize("dialogue", [*DIALOGUES, *UNSEEN, *LATER, *MISJUDGED], ids=lambda each: each.name)
+@pytest.mark.parametrize("dialogue", [*DIALOGUES, *UNSEEN, *LATER, *MISJUDGED], ids=lambda case: case.name)
 def test_a_dialogue_yields_its_cases(dialogue: Dialogue) -> None:
     speakers = ("user", "assistant")
     messages = [{"role": speakers[at % 2], "content": text} for at, text in enumerate(dialogue.turns)]
     cases = cases_of(read_trace({"messages": [{"role": "system", "content": "You help the office."}, *messages]}))
 
-    assert [(each.question, each.wrong) for each in cases] == [(each.question, each.wrong) for each in dialogue.cases]
+    assert [(case.question, case.wrong) for case in cases] == [(case.question, case.wrong) for case in dialogue.cases]
     for case, wanted in zip(cases, dialogue.cases, strict=True):
         passed = {answer: answer_passes(case, answer) for answer in (*wanted.passes, *wanted.fails, wanted.wrong)}
         assert passed == {**dict.fromkeys((*wanted.fails, wanted.wrong), False), **dict.fromkeys(wanted.passes, True)}

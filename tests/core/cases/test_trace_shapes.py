@@ -160,7 +160,7 @@ def test_what_a_tool_said_after_a_correction_is_not_a_case() -> None:
         {"role": "assistant", "content": "5"},
     ]
     trace = read_trace(messages)
-    assert [each["right"] for each in trace["corrections"]] == ["5"]
+    assert [correction["right"] for correction in trace["corrections"]] == ["5"]
     assert cases_of(trace) == ()
 
 

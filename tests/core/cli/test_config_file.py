@@ -163,7 +163,7 @@ def test_a_run_with_a_file(here: Run, logs: Path, model: list[str], server: Scri
 
 def test_fail_fast_can_be_set_and_unset(here: Run, model: list[str], tmp_path: Path) -> None:
     records = [{"task": f"REFUSED {number}", "answer": "no"} for number in range(3)]
-    write(tmp_path / "in.jsonl", "".join(f"{json.dumps(each)}\n" for each in records))
+    write(tmp_path / "in.jsonl", "".join(f"{json.dumps(record)}\n" for record in records))
     command = ["learn", "in.jsonl", "--lag", "0", "--json", *model]
     stopped = here(*command, environ={"ACE_FAIL_FAST": "true"})
     assert (stopped.data["stopped_by"], len(stopped.data["failures"])) == ("fail_fast", 1)

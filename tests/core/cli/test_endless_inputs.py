@@ -114,8 +114,8 @@ def test_a_log_that_grows_while_it_is_read_has_an_end() -> None:
     from ace.cli.inputs.splitting import split_file
 
     found = []
-    for each in split_file("a.jsonl", "a.jsonl"):
-        found.append(each)
+    for part in split_file("a.jsonl", "a.jsonl"):
+        found.append(part)
         with path.open("a", encoding="utf-8") as file:
             file.write('{"task": "t"}\n' * 3)
     assert len(found) == 3

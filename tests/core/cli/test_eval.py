@@ -56,7 +56,7 @@ def test_json_has_everything_and_kept_answers_are_not_asked_again(
     assert first.data["schema"] == 1
     assert first.data == second.data
     assert len(server.by_role("agent")) == asked == 6 * 4  # without skills, with both, and without each of them
-    effects = {each["content"]: each["effect"]["value"] for each in first.data["left_out"]}
+    effects = {omission["content"]: omission["effect"]["value"] for omission in first.data["left_out"]}
     assert effects == {UP: 1.0, "Never cited.": 0.0}
 
 

@@ -108,7 +108,7 @@ def files_with(word: str, tmp_path: Path) -> set[str]:
     folders = [tmp_path / "work", tmp_path / "temporary"]
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     encoded = [word.encode("utf-8"), word.upper().encode("utf-8"), word.encode("utf-16-le")]
-    return {path.name for path in files if any(each in path.read_bytes() for each in encoded)}
+    return {path.name for path in files if any(text in path.read_bytes() for text in encoded)}
 
 
 @contextmanager

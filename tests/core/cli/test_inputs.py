@@ -334,7 +334,7 @@ def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form:
 def test_a_plugin_tells_which_parts_of_a_file_belong_to_one_trace() -> None:
     def parts(value: Any) -> list[tuple[str | None, object]]:
         held = value if isinstance(value, list) else [value]
-        return [(each.get("run"), each) for each in held]
+        return [(record.get("run"), record) for record in held]
 
     converter = TraceConverter(
         name="acme", recognises=lambda trace: float(isinstance(trace, bytes)), convert=lambda trace: {}, parts=parts

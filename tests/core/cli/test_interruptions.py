@@ -232,7 +232,7 @@ def test_the_second_signal_ends_any_command_whose_model_never_answers(
         book.add_skill("lessons", "Remember LESSON w1.")
         book.add_skill("lessons", "Do remember LESSON w1 today.")
     samples = [{"question": f"What about w{number}?", "ground_truth": "w"} for number in range(8)]
-    (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in samples), encoding="utf-8")
+    (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(sample)}\n" for sample in samples), encoding="utf-8")
     release = threading.Event()
 
     def script(request: ScriptedRequest) -> str:

@@ -29,7 +29,9 @@ def test_a_list_is_split_where_its_elements_end(values: list[Any], chunk: int, i
     whole = json.dumps(values, indent=indent, ensure_ascii=not raw).encode("utf-8", "surrogatepass")
     data = whole.replace(b"x", b"\xff")  # what is no UTF-8 stays as it is too
     elements = list(list_elements(InChunks(data), 0))
-    assert [data[each.start : each.start + len(each.data)] for each in elements] == [each.data for each in elements]
+    assert [data[element.start : element.start + len(element.data)] for element in elements] == [
+        element.data for element in elements
+    ]
     assert [
-        json.loads(each.data.replace(b"\xff", b"x").decode("utf-8", "surrogatepass")) for each in elements
+        json.loads(element.data.replace(b"\xff", b"x").decode("utf-8", "surrogatepass")) for element in elements
     ] == values

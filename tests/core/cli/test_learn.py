@@ -67,7 +67,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert report["traces"] == counts
     unused = ("updated", "tagged", "merged", "removed", "skipped")
     assert report["skills"] == {"added": 5, "total": 5, **dict.fromkeys(unused, 0)}
-    assert [(each["place"], each["stage"]) for each in report["failures"]] == [
+    assert [(failure["place"], failure["stage"]) for failure in report["failures"]] == [
         ("logs/e.json", "input"),
         ("logs/d.txt", "ReflectStep"),
     ]
@@ -254,7 +254,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_begun(
     environ: dict[str, str],
     named: list[str],
 ) -> None:
-    filled = [each.format(base=server.api_base, unused=unused_port()) for each in arguments]
+    filled = [argument.format(base=server.api_base, unused=unused_port()) for argument in arguments]
     before = snapshot(logs)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -325,10 +325,10 @@ def test_a_key_of_a_settings_file_is_shown_and_written_nowhere(here: Run, tmp_pa
         assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {key}"}
         # A model is shown its own bad answer again, so only what we wrote is looked at.
         assert key not in "".join(request.messages[0]["content"] for request in server.requests)
-    for each in done:
-        assert each.code == 1
-        assert "Send [hidden]." in each.out
-        assert key not in each.out + each.err
+    for run in done:
+        assert run.code == 1
+        assert "Send [hidden]." in run.out
+        assert key not in run.out + run.err
     given = (settings, tmp_path / "a.jsonl")
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path not in given]
     assert [path.name for path in written if key.encode() in path.read_bytes()] == []

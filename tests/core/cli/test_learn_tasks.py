@@ -62,7 +62,7 @@ def test_at_most_three_changes_are_applied_from_one_attempt(
     done = here("learn", "--task", "bd-7", "--json", *model, *EVERY)
     assert (done.code, texts(tmp_path)) == (0, [f"Remember LESSON rule{number}." for number in range(3)])
     reason = "one answer may make at most 3 changes (max_operations)"
-    assert [each["reason"] for each in done.data["left_out"]] == [reason] * 2
+    assert [omission["reason"] for omission in done.data["left_out"]] == [reason] * 2
     assert here("learn", "--task", "bd-7", "--max-operations", "4", "--again", *model, *EVERY).code == 0
     assert len(texts(tmp_path)) == 5
 

@@ -29,6 +29,6 @@ def test_unverified_traces_change_skills_only_if_that_is_wanted(
     assert done.code == 0, done.err
     added = [skill["content"] for skill in done.data["new_skills"]]
     assert added == ["Remember LESSON ebb."] * (given != "nothing") + ["Remember LESSON tide."]
-    reasons = [each["reason"] for each in done.data["left_out"]]
+    reasons = [omission["reason"] for omission in done.data["left_out"]]
     unverified = "the answer was not verified, so it only leads to tags (learn_without_truth)"
     assert reasons == ([unverified] if given == "nothing" else [])

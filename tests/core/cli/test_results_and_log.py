@@ -65,7 +65,7 @@ def test_the_results_hold_the_configuration_each_epoch_and_the_book(
 
 def test_a_failed_sample_counts_in_its_epoch(here: Run, model: list[str], tmp_path: Path) -> None:
     records = [{"task": "t1", "answer": "LESSON w1"}, {"task": "REFUSED", "answer": "no"}]
-    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
     done = here("learn", "in.jsonl", "--results", "new.json", *model)
     assert done.code == 1
     found = written(tmp_path / "new.json")
@@ -79,7 +79,7 @@ def test_samples_that_a_stopped_run_did_not_reach_are_not_wrong_answers(
 ) -> None:
     lines = [{"question": f"What about LESSON w{number}?", "ground_truth": "x"} for number in range(3)]
     lines.insert(1, {"question": "REFUSED", "ground_truth": "x"})
-    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     arguments = ["--epochs", "2", "--lag", "0", "--no-prove", "--fail-fast", "--results", "new.json"]
     done = here("train", "in.jsonl", *arguments, "--json", *model)
     assert (done.code, done.data["stopped_by"]) == (1, "fail_fast"), done.err
@@ -103,13 +103,13 @@ def test_the_log_holds_every_event_and_no_prompt(here: Run, logs: Path, model: l
     for times in (1, 2):  # neither file is a trace of the second run
         done = here(*arguments, "--json", "--again")
         assert (done.code, done.data["traces"]["read"]) == (0, 6), done.err
-        found = Counter(each["event"] for each in lines(logs / "run.log"))
+        found = Counter(line["event"] for line in lines(logs / "run.log"))
         assert [found[name] for name in ("RunStarted", "RunEnded", "SampleEnded")] == [times, times, 6 * times]
     events = lines(logs / "run.log")
-    asked = [each for each in events if each["event"] == "ModelCalled" and each["role"]]
-    assert len(asked) >= 12 and all(each["input_tokens"] > 0 for each in asked)
-    assert all("prompt" not in each and "answer" not in each for each in asked)
-    added = [change["skill_id"] for each in events if each["event"] == "SkillsChanged" for change in each["applied"]]
+    asked = [event for event in events if event["event"] == "ModelCalled" and event["role"]]
+    assert len(asked) >= 12 and all(call["input_tokens"] > 0 for call in asked)
+    assert all("prompt" not in call and "answer" not in call for call in asked)
+    added = [change["skill_id"] for event in events if event["event"] == "SkillsChanged" for change in event["applied"]]
     assert "lessons-00001" in added
     assert datetime.fromisoformat(events[0]["time"]).tzinfo is UTC
     assert stat.S_IMODE((logs / "run.log").stat().st_mode) == 0o600
@@ -142,7 +142,7 @@ def test_a_log_is_rotated_by_size(tmp_path: Path) -> None:
     for index in range(100):
         log(SampleEnded("run", f"{index:03}", 1, index, None, None, 0.5, False))
     files = [*reversed(older_logs(path)), path]
-    assert all(0 < each.stat().st_size <= 2000 for each in files)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["run.log", "run.log.1", "run.log.2", "run.log.3"]
-    kept = [int(entry["trace_id"]) for each in files for entry in lines(each)]
+    assert all(0 < file.stat().st_size <= 2000 for file in files)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.log", "run.log.1", "run.log.2", "run.log.3"]
+    kept = [int(entry["trace_id"]) for file in files for entry in lines(file)]
     assert kept == list(range(kept[0], 100)) and kept[0] > 0

@@ -34,7 +34,9 @@ def written_inputs(path: Path) -> None:
 
 def orders(requests: Iterable[ScriptedRequest]) -> list[list[int]]:
     """Return the traces that the reflector was shown, epoch by epoch; one that was asked for again counts once."""
-    shown = [int(re.findall(r"trace number (\d+)", each.text)[-1]) for each in requests if each.role == "reflector"]
+    shown = [
+        int(re.findall(r"trace number (\d+)", request.text)[-1]) for request in requests if request.role == "reflector"
+    ]
     once = [number for number, _ in itertools.groupby(shown)]
     return [once[start : start + TRACES] for start in range(0, len(once), TRACES)]
 
@@ -56,7 +58,7 @@ def test_every_epoch_has_its_own_order_also_after_a_kill(tmp_path: Path, command
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        while len([each for each in server.answered if each.role == "reflector"]) < TRACES + 3:
+        while len([request for request in server.answered if request.role == "reflector"]) < TRACES + 3:
             assert process.poll() is None
             time.sleep(0.001)
         process.kill()
@@ -102,7 +104,7 @@ def test_the_order_depends_on_nothing_but_the_seed_the_epoch_and_the_number_of_i
     assert "".join(next(orders_of_epochs(inputs, -5))) != taken[0]
     assert [*itertools.islice(orders_of_epochs(inputs, None), 2)] == [inputs, inputs]
     with pytest.raises(ValueError, match="shuffle needs inputs that can be reordered; a generator cannot: pass a list"):
-        orders_of_epochs((each for each in inputs), 5)
+        orders_of_epochs((path for path in inputs), 5)
 
 
 @pytest.mark.parametrize("count", range(6))

@@ -119,7 +119,7 @@ def test_the_status_shows_skills_attempts_insights_and_the_watcher(project: Path
 def test_the_status_as_json_has_every_field(project: Path, here: Run) -> None:
     data = here("status", "--tasks", "2", "--json").data
     assert misfits(data, STATUS) == []
-    assert (data["traces"], [each["trace"] for each in data["attempts"]]) == (7, ["bd-6/t6", "bd-5/t5"])
+    assert (data["traces"], [row["trace"] for row in data["attempts"]]) == (7, ["bd-6/t6", "bd-5/t5"])
     assert (data["insights"], data["pending"]) == ({"pending": 2, "accepted": 1}, {"moderate": 1, "low": 1})
     assert data["book"]["net"] == 4
 
@@ -142,7 +142,7 @@ def test_attempts_that_were_learned_from_are_marked_and_the_last_kept_version_is
     learned = here("learn", "--task", "bd-5,bd-6", "--min-confidence", "0", *model)
     assert learned.code == 0, learned.err
     data = here("status", "--json").data
-    assert {each["task"]: each["learned"] for each in data["attempts"]} == {
+    assert {row["task"]: row["learned"] for row in data["attempts"]} == {
         "bd-6": True,
         "bd-5": True,
         "bd-4": False,
@@ -223,7 +223,7 @@ def test_insights_are_shown_with_the_most_trusted_first(project: Path, here: Run
 )
 def test_insights_are_chosen(project: Path, here: Run, arguments: list[str], expected: list[str]) -> None:
     data = here("get", "insights", *arguments, "--json").data
-    assert ([each["task_id"] for each in data["insights"]], data["total"]) == (expected, 3)
+    assert ([insight["task_id"] for insight in data["insights"]], data["total"]) == (expected, 3)
     if not expected:
         assert here("get", "insights", *arguments).out == "None of the 3 insights in logs/insights.jsonl matches.\n"
 

@@ -26,7 +26,7 @@ def script(request: ScriptedRequest) -> Any:
         return Explorer([SURVEY, SUBMIT])(request)
     if request.role == "skill_manager":
         learnings = re.findall(r'"learning": "(Avoid [^"]+)"', request.text)
-        skills = [{"type": "ADD", "section": "causes", "content": each} for each in dict.fromkeys(learnings)]
+        skills = [{"type": "ADD", "section": "causes", "content": learning} for learning in dict.fromkeys(learnings)]
         return {"reasoning": "One skill for each cause.", "operations": skills}
     return "ready"
 
@@ -69,8 +69,8 @@ def test_each_skill_names_the_traces_that_show_it(tmp_path: Path) -> None:
         assert found[f"Avoid {cause}"] == expected
     (skill,) = [skill for skill in found if skill.endswith("node-7")]
     with Skillbook.open(tmp_path / "skills.db") as book:
-        (node,) = [each for each in book.skills() if each.content == skill]
-        assert [each.id for each in book.source_filter(trace_id=node.sources[5].trace_id)] == [node.id]
+        (node,) = [candidate for candidate in book.skills() if candidate.content == skill]
+        assert [source.id for source in book.source_filter(trace_id=node.sources[5].trace_id)] == [node.id]
     shown = ace("skillbook", "show", node.id, folder=tmp_path)
     blame = ace("skillbook", "blame", node.id, folder=tmp_path)
     for done in (shown, blame):
@@ -109,7 +109,7 @@ def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_pa
         trace = {"question": "poison" if number == 2 else f"Job {number}", "answer": "done"}
         (tmp_path / "runs" / f"{number}.json").write_text(json.dumps(trace), encoding="utf-8")
     finish = python(
-        "assert 'poison' not in [each['question'] for each in batch_items.values()]\n"
+        "assert 'poison' not in [item['question'] for item in batch_items.values()]\n"
         f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': [{{'learning': 'Wait.', 'evidence': item_ids[0]}}]}})"
     )
     explorer = Explorer([python("print(item_ids)"), finish])
@@ -124,9 +124,9 @@ def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_pa
         turns = sum(is_turn(request) for request in server.requests)
         again = learn(server, tmp_path, "--max-iterations", "2", "--json")
         assert sum(is_turn(request) for request in server.requests) == 2 * turns
-    for each in (done, again):
-        assert each.code == 1, each.err
-        (failure,) = json.loads(each.out)["failures"]
+    for run in (done, again):
+        assert run.code == 1, run.err
+        (failure,) = json.loads(run.out)["failures"]
         assert failure["place"] == "runs/2.json" and "no reflection after 2 turns" in failure["reason"]
 
 

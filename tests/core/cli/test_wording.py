@@ -27,7 +27,7 @@ def commands_in(app: App, name: str) -> Iterator[tuple[str, App]]:
             yield from commands_in(app[below], f"{name} {below}")
 
 
-ALL = [each for row in ace_commands() for each in commands_in(build_app([row.name])[row.name], row.name)]
+ALL = [command for row in ace_commands() for command in commands_in(build_app([row.name])[row.name], row.name)]
 
 
 @pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])

@@ -197,7 +197,7 @@ def test_a_merge_that_loses_the_value_of_a_case_costs_no_question() -> None:
 
 def test_a_proven_merge_keeps_all_cases_with_their_results() -> None:
     merged = "Write high and low water as 14h30."
-    cases = [replace(holding("14h30", question=f"{each} water?"), last_result="failed") for each in ("High", "Low")]
+    cases = [replace(holding("14h30", question=f"{tide} water?"), last_result="failed") for tide in ("High", "Low")]
     book = book_of(("Write high water as 14h30.", [cases[0]]), ("Write low water as 14h30.", [cases[1]]))
     agent = Quoting()
     agent.llm = replace_model("scripted")  # type: ignore[attr-defined]
@@ -222,8 +222,8 @@ def replace_model(model: str) -> ClientOf:
 
 def test_a_proven_merge_is_one_version(tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
-        for each in ("high", "low"):
-            book.add_skill("s", f"Write {each} water as 14h30.", cases=[holding("14h30", question=each)])
+        for tide in ("high", "low"):
+            book.add_skill("s", f"Write {tide} water as 14h30.", cases=[holding("14h30", question=tide)])
         before, version = book.dumps(), book.version
         assert version is not None
         manager(merging("Write high and low water as 14h30."), Quoting()).consolidate(book)
@@ -391,8 +391,8 @@ def test_a_run_refuses_the_merge_of_contradicting_rules() -> None:
 
     with ScriptedServer(script) as server:
         book = Skillbook()
-        for text, each, answer in zip(texts, ("high", "low"), ("14h30", "2:30 pm"), strict=True):
-            case = holding(answer, question=f"When is {each} water?")
+        for text, tide, answer in zip(texts, ("high", "low"), ("14h30", "2:30 pm"), strict=True):
+            case = holding(answer, question=f"When is {tide} water?")
             book.add_skill("tides", text, cases=[case])
         runner = TraceAnalyser.from_client(
             client_for(server),

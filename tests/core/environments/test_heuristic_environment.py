@@ -126,7 +126,7 @@ def test_an_unverified_answer_only_leads_to_tags_and_the_rest_is_recorded_with_a
     assert "The answer was not verified" in request.text
     assert [skill.content for skill in book.skills()] == ["Add the numbers.", "Check the sum."]
     assert [(skill.helpful, skill.neutral) for skill in book.skills()] == [(1, 0), (0, 1)]
-    assert [each["reason"] for each in book.history()[-1].skipped] == [REASON] * 3
+    assert [change["reason"] for change in book.history()[-1].skipped] == [REASON] * 3
     report = report_as_json(counts.report(book, read=1, problems=[], failed=[]))
     assert report["judged_by"] == {"HeuristicEnvironment": 1}
 
@@ -236,7 +236,7 @@ def test_the_agent_is_asked_again_for_answers_to_compare_and_a_resumed_run_does_
         assert result.error is None and len(server.by_role("agent")) == 3
         assert result.output is not None and isinstance(result.output.trace, dict)
         assert result.output.trace["answer"] == "4" and result.output.trace["metrics"]["agrees"] == 0.0
-        assert [each.final_answer for each in result.output.further_answers] == ["4", "5"]
+        assert [further.final_answer for further in result.output.further_answers] == ["4", "5"]
         assert "differs from 1 of 2" in server.by_role("reflector")[-1].text
 
 
@@ -248,7 +248,7 @@ class Majority(TaskEnvironment):
     def evaluate(
         self, sample: Sample, agent_output: AgentOutput, further_answers: Sequence[AgentOutput] = ()
     ) -> EnvironmentResult:
-        votes = Counter(each.final_answer for each in (agent_output, *further_answers))
+        votes = Counter(output.final_answer for output in (agent_output, *further_answers))
         return EnvironmentResult(f"The most frequent answer is {votes.most_common(1)[0][0]}.", metrics=dict(votes))
 
 

@@ -45,7 +45,7 @@ def book() -> Skillbook:
 
 
 def judged(book: Skillbook, *operations: dict[str, Any], agent: Reader | None = None, **options: Any) -> GateVerdict:
-    batch = UpdateBatch("", [UpdateOperation(**each) for each in operations])
+    batch = UpdateBatch("", [UpdateOperation(**operation) for operation in operations])
     return CaseGate(agent or Reader(), **options).judge(skillbook=book, batch=batch)
 
 
@@ -167,5 +167,5 @@ def test_its_calls_are_those_of_its_own_role_and_count_toward_the_cost(tmp_path:
         assert runner.failures == []
         assert [skill.content for skill in book.skills()] == ["High water is at 14h30."]
         assert [note["reason"] for note in book.history()[-1].skipped] == ["gate: 1 case that passed fails"]
-    calls = [(each.role, bool(each.run_id)) for each in events if isinstance(each, ModelCalled)]
+    calls = [(event.role, bool(event.run_id)) for event in events if isinstance(event, ModelCalled)]
     assert calls == [("Reflector", True), ("SkillManager", True), ("CaseGate", True), ("CaseGate", True)]

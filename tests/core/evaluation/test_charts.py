@@ -23,7 +23,7 @@ def parsed(svg: str) -> ElementTree.Element:
 
 def texts(svg: str, css: str | None = None) -> list[str]:
     found = parsed(svg).iter(f"{SVG}text")
-    return [each.text or "" for each in found if css is None or css in each.get("class", "").split()]
+    return [element.text or "" for element in found if css is None or css in element.get("class", "").split()]
 
 
 def curve(*scores: float, skills: Callable[[int], int] = lambda place: place, kept: bool = True) -> str:
@@ -70,10 +70,10 @@ CHARTS = {
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
 def test_no_text_of_a_chart_overlaps_another_or_the_edge(chart: str) -> None:
     boxes = []
-    for each in parsed(chart).iter(f"{SVG}text"):
-        text, x, y = each.text or "", float(each.get("x", "")), float(each.get("y", ""))
+    for element in parsed(chart).iter(f"{SVG}text"):
+        text, x, y = element.text or "", float(element.get("x", "")), float(element.get("y", ""))
         width = 0.52 * TEXT_SIZE * len(text)
-        left = x - {"start": 0.0, "middle": width / 2, "end": width}[each.get("text-anchor", "start")]
+        left = x - {"start": 0.0, "middle": width / 2, "end": width}[element.get("text-anchor", "start")]
         boxes.append((text, left, left + width, y - 0.72 * TEXT_SIZE, y))
     for text, left, right, top, bottom in boxes:
         assert 0 <= left < right <= SIZE[0], text

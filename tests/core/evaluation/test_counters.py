@@ -142,7 +142,7 @@ def test_the_verdict_is_about_what_applying_does(
         assert all(operation.type == "TAG" for operation in operations)
         return
     tagged = Skillbook.from_dict(book.to_dict())
-    tagged.apply_update(UpdateBatch(operations=[each for each in operations if each.type == "TAG"]))
+    tagged.apply_update(UpdateBatch(operations=[operation for operation in operations if operation.type == "TAG"]))
     book.apply_update(UpdateBatch(operations=operations))
     assert judged.before == counter_metrics(tagged).figures()
     known = {f"s-{number + 1:05}" for number in range(len(counters))}

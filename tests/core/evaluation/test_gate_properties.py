@@ -53,7 +53,7 @@ def applied(book: Skillbook, operations: list[UpdateOperation], *, judged: bool)
 @given(BOOKS, BATCHES)
 def test_every_batch(skills: list[tuple[dict[str, int], str]], operations: list[UpdateOperation]) -> None:
     book, judgements_only = filled(skills), filled(skills)
-    tags = [each for each in operations if each.type == "TAG"]
+    tags = [operation for operation in operations if operation.type == "TAG"]
     applied(judgements_only, tags, judged=False)
     ctx = applied(book, operations, judged=True)
     verdict = ctx.metadata.get(VERDICT)
@@ -69,7 +69,7 @@ def _contents(book: Skillbook) -> list[dict[str, object]]:
     """Return everything in the skills except the times, which are those of the test."""
     times = ("created_at", "updated_at")
     skills = [skill.to_dict() for skill in book.skills(include_invalid=True)]
-    return [{name: value for name, value in each.items() if name not in times} for each in skills]
+    return [{name: value for name, value in skill.items() if name not in times} for skill in skills]
 
 
 @settings(max_examples=200, deadline=None)

@@ -82,7 +82,7 @@ def test_json_has_a_schema_and_every_answer(report: EvaluationReport) -> None:
     assert data["schema"] == 1
     assert [sample["outcome"] for sample in data["samples"]] == ["gained", "both right"]
     assert data["samples"][0]["learned"][0]["answer"] == ATTACK
-    assert [each["is_kept"] for each in data["training"]] == [True, False, True]
+    assert [epoch["is_kept"] for epoch in data["training"]] == [True, False, True]
     assert data["skills"][0]["is_never_cited"] is True
     accuracy = data["measures"][0]
     assert (accuracy["name"], accuracy["baseline"]["value"], accuracy["learned"]["value"]) == ("accuracy", 0.5, 1.0)

@@ -84,7 +84,7 @@ def book(tmp_path: Path, clock: Clock) -> Any:
 
 
 def verdicts(report: Any) -> dict[str, str]:
-    return {each.skill_id: each.verdict for each in report.skills}
+    return {skill.skill_id: skill.verdict for skill in report.skills}
 
 
 def suite_of(book: Skillbook, agent: Any, clock: Clock, **options: Any) -> SkillTests:
@@ -94,7 +94,7 @@ def suite_of(book: Skillbook, agent: Any, clock: Clock, **options: Any) -> Skill
 def test_each_case_is_asked_once_with_the_whole_book_and_noted_as_one_version(book: Skillbook, clock: Clock) -> None:
     clerk, version = Clerk(), book.version
     report = suite_of(book, clerk, clock).run(author="me")
-    assert [(each.case.id, each.result, each.answer) for each in report.cases] == [
+    assert [(test.case.id, test.result, test.answer) for test in report.cases] == [
         (TIDE.id, "passed", "14h30"),
         (FERRY.id, "passed", "09h15"),
         (SIGNS.id, "passed", "Petersen"),
@@ -125,13 +125,13 @@ def test_without_noting_the_book_stays_as_it_is(book: Skillbook, clock: Clock) -
 def test_a_harmful_skill_turns_it_red_and_alone_names_it(book: Skillbook, clock: Clock) -> None:
     harmful = book.add_skill("times", HARMFUL)
     plain = suite_of(book, Clerk(), clock).run()
-    assert [each.case.id for each in plain.failed] == [TIDE.id, FERRY.id]
+    assert [test.case.id for test in plain.failed] == [TIDE.id, FERRY.id]
     assert plain.share == 0.5
-    assert [each.reason for each in plain.failed] == ["lacks '14h30'", "lacks '09h15'"]
+    assert [test.reason for test in plain.failed] == ["lacks '14h30'", "lacks '09h15'"]
     assert verdicts(plain)["times-00001"] == "failing"
     clerk = Clerk()
     told = suite_of(book, clerk, clock).run(alone=True)
-    [verdict] = [each for each in told.skills if each.skill_id == "times-00001"]
+    [verdict] = [skill for skill in told.skills if skill.skill_id == "times-00001"]
     assert (verdict.verdict, verdict.interfering) == ("interfered", (harmful.id,))
     assert harmful.id in verdict.reason
     assert dict(told.cases[0].alone) == {"times-00001": True}
@@ -143,7 +143,7 @@ def test_where_no_single_skill_is_to_blame_it_says_so_after_three_calls(book: Sk
         book.add_skill("times", HARMFUL)
     clerk = Clerk()
     report = suite_of(book, clerk, clock).run(alone=True)
-    [verdict] = [each for each in report.skills if each.skill_id == "times-00001"]
+    [verdict] = [skill for skill in report.skills if skill.skill_id == "times-00001"]
     assert (verdict.verdict, verdict.interfering) == ("interfered", ())
     assert verdict.reason == "omitting one other skill does not help"
     assert len(clerk.asked) <= 4 + 4 + 3
@@ -163,7 +163,7 @@ def test_what_interferes_is_found_among_many_that_share_no_word_with_the_case(cl
             book.add_skill("ports", HARMFUL)
         report = suite_of(book, Clerk(), clock).run(alone=True)
         changed = next(skill.id for skill in book.skills() if skill.content == HARMFUL)
-        assert [each.interfering for each in report.skills if each.verdict == "interfered"] == [(changed,)]
+        assert [skill.interfering for skill in report.skills if skill.verdict == "interfered"] == [(changed,)]
 
 
 def test_a_skill_that_fails_alone_too_is_failing(book: Skillbook, clock: Clock) -> None:
@@ -172,9 +172,9 @@ def test_a_skill_that_fails_alone_too_is_failing(book: Skillbook, clock: Clock) 
     assert verdicts(report)[bad.id] == "failing"
     lucky = book.add_skill("times", "Be early.", cases=[TIDE])
     report = suite_of(book, Clerk(), clock).run(alone=True)
-    [verdict] = [each for each in report.skills if each.skill_id == lucky.id]
+    [verdict] = [skill for skill in report.skills if skill.skill_id == lucky.id]
     assert (verdict.verdict, verdict.reason) == ("failing", "it passes only together with other skills")
-    assert next(each for each in report.cases if each.case.id == TIDE.id).result == "passed"
+    assert next(test for test in report.cases if test.case.id == TIDE.id).result == "passed"
 
 
 def test_without_finds_what_is_no_longer_needed(book: Skillbook, clock: Clock) -> None:
@@ -185,7 +185,7 @@ def test_without_finds_what_is_no_longer_needed(book: Skillbook, clock: Clock) -
         "sums-00003": "unneeded",
         "manners-00004": "unproven",
     }
-    assert {each.case.id: each.without for each in report.cases} == {
+    assert {test.case.id: test.without for test in report.cases} == {
         TIDE.id: False,
         FERRY.id: False,
         SIGNS.id: False,
@@ -229,7 +229,7 @@ def test_only_what_a_broken_case_was_shown_is_put_back(clock: Clock) -> None:
             return AgentOutput(reasoning="", final_answer="what?") if is_confused else given
 
     def chosen(question: str, skillbook: Any) -> list[Skill]:
-        return [each for each in skillbook.skills() if ("water" in question) == (each.content != "Count.")]
+        return [skill for skill in skillbook.skills() if ("water" in question) == (skill.content != "Count.")]
 
     book = Skillbook(clock=clock)
     book.add_skill("times", FORM, cases=[TIDE])
@@ -243,7 +243,7 @@ def test_only_some_skills_or_cases(book: Skillbook, clock: Clock) -> None:
     tests = suite_of(book, Clerk(), clock)
     assert [case.id for case in tests.cases(only=["times-00001"])] == [TIDE.id, FERRY.id]
     report = tests.run(only=[FERRY.id, "sums-00003"])
-    assert [each.case.id for each in report.cases] == [FERRY.id, SUM.id]
+    assert [test.case.id for test in report.cases] == [FERRY.id, SUM.id]
     assert verdicts(report) == {"times-00001": "unproven", "sums-00003": "proven"}  # TIDE was never run
     assert verdicts(tests.run(only=["manners-00004"])) == {"manners-00004": "unproven"}
     with pytest.raises(ValueError, match="'nothing'"):
@@ -281,7 +281,7 @@ def test_changed_asks_what_changed_since_the_last_test_and_what_is_shown_with_it
     assert due() == []
     added = book.add_skill("times", HARMFUL)  # shown with the cases of another skill
     assert due() == [TIDE.id, FERRY.id]
-    assert [each.case.id for each in tests.run(changed=True).failed] == due()
+    assert [test.case.id for test in tests.run(changed=True).failed] == due()
     book.remove_skill(added.id, soft=True)
     assert due() == [TIDE.id, FERRY.id]
     tests.run(changed=True)
@@ -323,7 +323,7 @@ def test_kept_answers_are_not_asked_again_and_make_no_version(book: Skillbook, c
     assert again.unanswered(alone=True, without=True) == 0
     report = again.run(alone=True, without=True)
     assert second.asked == []
-    assert all(each.is_kept for each in report.cases)
+    assert all(case.is_kept for case in report.cases)
     assert verdicts(report)["sums-00003"] == "unneeded"
     assert (book.version, report.is_noted) == (version, False)
     assert suite_of(book, Clerk(), clock, answers_path=path, label="other").unanswered() == 4
@@ -342,8 +342,8 @@ def test_an_agent_that_is_async_is_asked_by_several_workers_at_once(book: Skillb
     seen: list[SkillTestProgress] = []
     report = suite_of(book, Async(), clock, workers=4).run(on_progress=seen.append)
     assert len(report.passed) == 4
-    assert [each.answered for each in seen] == [1, 2, 3, 4]
-    assert {each.planned for each in seen} == {4}
+    assert [progress.answered for progress in seen] == [1, 2, 3, 4]
+    assert {progress.planned for progress in seen} == {4}
 
 
 def test_no_more_workers_are_busy_than_asked_for(book: Skillbook, clock: Clock) -> None:
@@ -384,13 +384,13 @@ def test_a_case_whose_environment_is_not_there_is_not_run_and_says_why(book: Ski
     assert (test.case.id, test.reason) == (judged.id, "the environment 'harbour' does not exist")
     assert not test.is_error and report.share == 1.0
     assert len(clerk.asked) == 4  # nothing was paid for what cannot be judged
-    [verdict] = [each for each in report.skills if each.skill_id == "times-00001"]
+    [verdict] = [skill for skill in report.skills if skill.skill_id == "times-00001"]
     assert (verdict.verdict, verdict.reason) == ("unproven", "the environment 'harbour' does not exist")
     there = suite_of(book, clerk, clock, environments={"harbour": Harbour()}).run()
     assert verdicts(there)["times-00001"] == "proven"
     rubric = SkillCase.make("Say hello.", CaseCheck("judge", "It is polite."))
     book.put_cases("manners-00004", [rubric])
-    assert [each.reason for each in suite_of(book, clerk, clock).run().not_run][-1] == "no judge was given"
+    assert [result.reason for result in suite_of(book, clerk, clock).run().not_run][-1] == "no judge was given"
 
 
 def test_a_model_that_cannot_be_reached_is_no_failed_case(book: Skillbook, clock: Clock) -> None:
@@ -427,7 +427,7 @@ def test_a_cancelled_test_notes_and_reports_what_is_there(book: Skillbook, clock
             token.cancel()
 
     report = suite_of(book, Clerk(), clock).run(cancel_token=token, on_progress=stop, alone=True)
-    assert [each.result for each in report.cases] == ["passed", "passed", "not_run", "not_run"]
+    assert [case.result for case in report.cases] == ["passed", "passed", "not_run", "not_run"]
     assert report.stopped_by == "cancelled"
     assert [skill.proof for skill in book.skills()][:2] == ["proven", "unproven"]
     assert [case.id for case in suite_of(book, Clerk(), clock).cases(changed=True)] == [SIGNS.id, SUM.id]
@@ -492,7 +492,7 @@ def test_a_result_is_not_noted_on_a_text_that_was_not_asked(
 
 def test_an_agent_that_chooses_is_shown_rules_and_the_report_names_them(book: Skillbook, clock: Clock) -> None:
     report = suite_of(book, Short(), clock).run()
-    by_id = {each.case.id: each for each in report.cases}
+    by_id = {test.case.id: test for test in report.cases}
     assert by_id[SIGNS.id].shown == ("contracts-00002",)
 
 
@@ -537,6 +537,9 @@ def test_cases_are_samples(book: Skillbook) -> None:
         ],
     )
     samples = case_samples(book)
-    assert [(each.id, each.ground_truth) for each in samples][-2:] == [(SUM.id, "4"), (samples[-1].id, "A1 and B2")]
+    assert [(sample.id, sample.ground_truth) for sample in samples][-2:] == [
+        (SUM.id, "4"),
+        (samples[-1].id, "A1 and B2"),
+    ]
     assert samples[0].metadata == {"skills": ["times-00001", "manners-00004"]}
     assert samples[0].question == TIDE.question

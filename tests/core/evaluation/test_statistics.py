@@ -150,6 +150,6 @@ def test_arrays_of_numpy_and_iterators_are_values_too() -> None:
     values = [0.0, 1.0, 1.0, 0.5]
     expected = bootstrap_interval(values)
     arrays: list[Any] = [np.array(values), np.array(values, dtype=np.float32), iter(values)]
-    assert [bootstrap_interval(each) for each in arrays] == [expected] * 3
+    assert [bootstrap_interval(array) for array in arrays] == [expected] * 3
     flags: Any = np.array([True, False, True])
     assert mcnemar_test(flags, flags) == 1.0

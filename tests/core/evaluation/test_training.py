@@ -151,7 +151,7 @@ def test_several_workers_learn_the_same_and_validation_stays_between_whole_sampl
         result = trainer.train(samples()[:20], samples()[20:], workers=3)
     assert [point.samples for point in result.points] == [0, 5, 10, 15, 20]
     assert result.points[-1].score.value == 1.0
-    assert not [each for each in result.results if each.error is not None]
+    assert not [failed for failed in result.results if failed.error is not None]
 
 
 def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_training_takes_the_options_of_every_run() -> None:
     with served() as server:
         trainer = trainer_for(server, ValidationSettings(interval=100))
         result = trainer.train(
-            PRICES[:3], VALIDATION, shuffle=1, max_in_flight=1, on_sample_end=lambda each: done.append(each.index)
+            PRICES[:3], VALIDATION, shuffle=1, max_in_flight=1, on_sample_end=lambda ended: done.append(ended.index)
         )
     assert sorted(done) == [0, 1, 2] and len(result.results) == 3
 

@@ -102,7 +102,7 @@ class Project:
         return [request.role for request in server.requests]
 
     def statuses(self) -> list[tuple[str, str, float]]:
-        return [(each.task_id, each.status, each.confidence) for each in self.log.insights()]
+        return [(insight.task_id, insight.status, insight.confidence) for insight in self.log.insights()]
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_what_one_task_shows_waits_until_enough_tasks_show_it_and_all_are_source
         "bd-2/bd-2-1",
         "bd-2/again",
     ]
-    assert {(each.status, each.delta) for each in project.log.insights()} == {
+    assert {(insight.status, insight.delta) for insight in project.log.insights()} == {
         ("accepted", f"[Bullet #{skill.id}] {RULE}")
     }
 
@@ -154,7 +154,7 @@ def test_the_skill_manager_is_not_told_what_waits(project: Project) -> None:
     project.learn(attempt("bd-1", "RULE OTHER BECAUSE src/a.ts", error="No such module"))
     assert [skill.content for skill in project.book.skills()] == [RULE]
     assert project.statuses() == [("bd-1", "accepted", 0.8), ("bd-1", "pending", 0.5)]
-    [event] = [each for each in project.events if isinstance(each, InsightsFound)]
+    [event] = [seen for seen in project.events if isinstance(seen, InsightsFound)]
     assert (event.task_id, event.ready, event.pending, event.files, event.success) == ("bd-1", 1, 1, 1, False)
 
 
@@ -164,7 +164,7 @@ def test_what_is_known_already_stays_accepted_until_its_skill_is_removed(project
     project.learn(attempt("bd-1", "RULE SAME", trace="2"), attempt("bd-2", "RULE SAME"), least=0.0)
     first, again, other = project.log.insights()
     assert (first.status, first.delta) == ("accepted", known[2])
-    assert [(each.status, each.reason, each.delta) for each in (again, other)] == [known, known]
+    assert [(logged.status, logged.reason, logged.delta) for logged in (again, other)] == [known, known]
     project.book.remove_skill("builds-00001")
     project.learn(attempt("bd-3", "RULE SAME"), least=0.0)
     [insight] = project.log.insights(tasks=["bd-3"])
@@ -183,31 +183,31 @@ def test_a_refused_insight_says_why_and_has_no_folder(project: Project) -> None:
 def test_the_folder_of_a_version_explains_it(project: Project) -> None:
     project.learn(attempt("bd-1", "RULE, mail jane@acme.com"), least=0.0, gate=CounterGate())
     [(version, folder)] = artifacts_in(project.artifacts)
-    [event] = [each for each in project.events if isinstance(each, ArtifactWritten)]
+    [event] = [seen for seen in project.events if isinstance(seen, ArtifactWritten)]
     assert (event.version, event.folder) == (version, str(folder)) and version == project.book.version
     assert re.fullmatch(rf"\d{{8}}T\d{{6}}\.\d{{6}}Z-v{version}", folder.name)
-    assert sorted(each.name for each in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         "decision.json",
         "insights.json",
         "playbook.md",
         "trace.json",
     ]
-    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert (folder / "playbook.md").read_text(encoding="utf-8").strip() == project.book.as_markdown().strip()
     decision = json.loads((folder / "decision.json").read_bytes())
     assert (decision["accepted"], decision["task"], decision["version"]) == (True, "bd-1", version)
     assert (decision["before"]["skills"], decision["after"]["skills"]) == (0, 1)
-    assert [each["content"] for each in decision["operations"]] == [RULE]
+    assert [operation["content"] for operation in decision["operations"]] == [RULE]
     insights = json.loads((folder / "insights.json").read_bytes())
-    assert [Insight.from_record(each) for each in insights] == project.log.insights()
-    assert [each["status"] for each in insights] == ["accepted"]
+    assert [Insight.from_record(insight) for insight in insights] == project.log.insights()
+    assert [insight["status"] for insight in insights] == ["accepted"]
     assert "jane@acme.com" not in (folder / "trace.json").read_text(encoding="utf-8")
 
 
 def test_with_ids_as_provenance_no_text_of_a_trace_is_written(project: Project) -> None:
     project.learn(attempt("bd-1", "RULE BECAUSE src/a.ts", error="No such module"), provenance="ids")
     [(_, folder)] = artifacts_in(project.artifacts)
-    assert sorted(each.name for each in folder.iterdir()) == ["decision.json", "playbook.md"]
+    assert sorted(path.name for path in folder.iterdir()) == ["decision.json", "playbook.md"]
     [insight] = project.log.insights()
     assert (insight.status, insight.pattern, tuple(insight.evidence)) == ("accepted", "", ())
 
@@ -241,7 +241,7 @@ def test_what_a_process_has_left_that_was_killed_after_its_commit_is_completed(t
         )
         project.learn(attempt("bd-2", "nothing"))
         assert [artifact.version for artifact in artifacts_in(project.artifacts)] == [1]
-        assert [each.delta for each in project.log.insights(tasks=["bd-1"])] == [f"[Bullet #{skill.id}] {RULE}"]
+        assert [insight.delta for insight in project.log.insights(tasks=["bd-1"])] == [f"[Bullet #{skill.id}] {RULE}"]
         assert unfinished_artifacts(project.artifacts, book) == []
         assert ArtifactStep(project.artifacts, book).complete() == []
         assert InsightOutcomeStep(project.log, book).complete() == 0
@@ -287,7 +287,7 @@ def test_a_draft_of_an_earlier_version_is_completed(tmp_path: Path) -> None:
         expected = {name: (folder / name).read_bytes() for name in ("decision.json", "insights.json", "playbook.md")}
         decision = json.loads(expected["decision.json"])
         draft = {name: decision[name] for name in ("key", "trace", "task", "accepted", "reason", "before", "after")}
-        insights = [{**each.as_record(), "status": "pending"} for each in project.log.insights()]
+        insights = [{**insight.as_record(), "status": "pending"} for insight in project.log.insights()]
         for path in folder.iterdir():
             path.unlink()
         hidden = folder.rename(folder.with_name(".draft-0123456789abcdef"))
@@ -295,7 +295,7 @@ def test_a_draft_of_an_earlier_version_is_completed(tmp_path: Path) -> None:
         note = {"decision": draft, "insights": {"ready": insights, "earlier": []}}
         hidden.with_name(f"{hidden.name}.json").write_text(f"{json.dumps(note)}\n", encoding="utf-8")
         assert unfinished_artifacts(project.artifacts, book) == [version]
-        assert [each.folder for each in ArtifactStep(project.artifacts, book).complete()] == [folder]
+        assert [artifact.folder for artifact in ArtifactStep(project.artifacts, book).complete()] == [folder]
         assert {name: (folder / name).read_bytes() for name in expected} == expected
         assert (folder / "trace.json").read_bytes() == OLD_TRACE
         assert list(project.artifacts.iterdir()) == [folder]

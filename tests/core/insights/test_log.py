@@ -68,12 +68,12 @@ def test_an_insight_that_is_recorded_twice_is_the_same_one_and_the_last_line_cou
 def test_insights_of_other_writers_are_seen(log: InsightLog) -> None:
     log.record([insight("bd-1", "Run tsc first.")])
     InsightLog(log.path).record([insight("bd-2", "Run tsc first.")])
-    assert [each.task_id for each in log.same_pattern("run TSC first")] == []  # a name is written as it is
-    assert [each.task_id for each in log.same_pattern("run tsc first")] == ["bd-1", "bd-2"]
+    assert [logged.task_id for logged in log.same_pattern("run TSC first")] == []  # a name is written as it is
+    assert [logged.task_id for logged in log.same_pattern("run tsc first")] == ["bd-1", "bd-2"]
     log.path.unlink()
     assert log.insights() == []
     log.record([insight("bd-3", "Run tsc first.")])
-    assert [each.task_id for each in log.insights()] == ["bd-3"]
+    assert [logged.task_id for logged in log.insights()] == ["bd-3"]
 
 
 def test_several_writers_at_a_time_know_all_insights(log: InsightLog) -> None:
@@ -93,9 +93,9 @@ def test_several_writers_at_a_time_know_all_insights(log: InsightLog) -> None:
     finally:
         sys.setswitchinterval(interval)
     expected = {f"bd-{number}-{task}" for number in range(4) for task in range(150)}
-    for each in (*logs, log):
-        found = [insight.task_id for insight in each.insights()]
-        assert (len(found), set(found), each.problems) == (600, expected, [])
+    for opened in (*logs, log):
+        found = [insight.task_id for insight in opened.insights()]
+        assert (len(found), set(found), opened.problems) == (600, expected, [])
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_an_embedder_finds_the_same_in_other_words_but_never_a_contradiction(tmp
         ]
     )
     wanted = "Compile the whole project for the tests."
-    assert [each.task_id for each in log.same_pattern(wanted)] == []  # "then" depends on the order of words
+    assert [logged.task_id for logged in log.same_pattern(wanted)] == []  # "then" depends on the order of words
     log.record([insight("bd-4", "Compile each module for the tests.")])
-    assert [each.task_id for each in log.same_pattern(wanted)] == ["bd-4"]
+    assert [logged.task_id for logged in log.same_pattern(wanted)] == ["bd-4"]
     assert len(vectors.embedded) == len(set(vectors.embedded))
     assert log.same_pattern("Compile the whole project for the tests of Petersen.") == []
 
@@ -142,10 +142,10 @@ def test_damaged_lines_are_listed_and_the_others_are_read(log: InsightLog) -> No
     whole = log.path.read_bytes()
     log.path.write_bytes(b'nonsense\n[1]\n{"task_id": "bd-1"}\n\n' + whole + whole[:40])
     read = InsightLog(log.path)
-    assert [each.task_id for each in read.insights()] == ["bd-1"]
+    assert [logged.task_id for logged in read.insights()] == ["bd-1"]
     assert [problem.partition(": ")[0] for problem in read.problems] == [f"{log.path}:{line}" for line in (1, 2, 3)]
     read.record([insight("bd-2", "Run tsc first.")])  # after the incomplete line
-    assert [each.task_id for each in InsightLog(log.path).insights()] == ["bd-1", "bd-2"]
+    assert [logged.task_id for logged in InsightLog(log.path).insights()] == ["bd-1", "bd-2"]
 
 
 @pytest.mark.parametrize(

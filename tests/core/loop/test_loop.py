@@ -107,17 +107,17 @@ def test_the_legacy_mode_has_neither_insights_nor_a_gate(here: Run, tmp_path: Pa
     append(tmp_path, attempt("bd-1", "LESSON one", error=""))
     assert here("learn", "--task", "bd-1", "--use-legacy", *model).code == 0
     assert texts(tmp_path) == ["Remember LESSON one."]
-    assert sorted(each.name for each in (tmp_path / "logs").iterdir()) == ["execution_traces.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["execution_traces.jsonl"]
 
 
 def test_a_dry_run_writes_nothing(here: Run, tmp_path: Path, model: list[str]) -> None:
     append(tmp_path, attempt("bd-1", "LESSON one BECAUSE src/a.ts"), attempt("bd-2", "LESSON two", error=""))
     put_off = here("learn", "--task", "bd-2", *model)
     assert put_off.code == 0 and "No skill of skills.db was changed\n" in put_off.out
-    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     done = here("learn", "--mode", "online", "--dry-run", "--block", "AGENTS.md", *model)
     assert done.code == 0 and "  update   1 new skill" in done.out and "Dry run: nothing was written" in done.out
-    assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_offline_repeats_the_tasks_prunes_and_ends_when_nothing_changes(
@@ -172,9 +172,9 @@ def test_the_results_of_a_loop_that_ends_early_are_those_of_its_epochs(
     done = here("learn", "--mode", "offline", "--epochs", "7", "--no-prove", "--results", "r.json", "--json", *model)
     assert done.data["stopped_by"] == "nothing_accepted", done.err
     found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["epochs"]
-    assert [(each["epoch"], each["samples"], each["learned"]) for each in found] == [(1, 4, 4), (2, 4, 4)]
+    assert [(epoch["epoch"], epoch["samples"], epoch["learned"]) for epoch in found] == [(1, 4, 4), (2, 4, 4)]
     told = done.data["epochs"]
-    assert [{name: each[name] for name in told[0]} for each in found] == told
+    assert [{name: epoch[name] for name in told[0]} for epoch in found] == told
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_cases_of_the_skillbook_are_the_default_gate(here: Run, tmp_path: Pa
     with ScriptedServer(script) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         data = here("learn", "--mode", "online", "--json", *model).data
-    assert [(each["accepted"], each["reason"]) for each in data["decisions"]] == [
+    assert [(decision["accepted"], decision["reason"]) for decision in data["decisions"]] == [
         (False, "1 case that passed fails"),
         (True, "no cases; net score unchanged at 0, skills 1 -> 2 (+1)"),
     ]
@@ -268,7 +268,7 @@ def learn_good_and_bad(here: Run, folder: Path, *arguments: str) -> Done:
     assert texts(folder) == [GOOD]
     assert BAD not in (folder / "AGENTS.md").read_text(encoding="utf-8")
     insights = InsightLog(folder / "logs" / "insights.jsonl").insights()
-    assert [(each.status, each.reason) for each in insights] == [
+    assert [(insight.status, insight.reason) for insight in insights] == [
         ("accepted", ""),
         ("refused", "its skill was rolled back"),
     ]
@@ -304,7 +304,7 @@ def test_of_a_log_of_thousands_of_lines_the_bad_ones_are_listed(here: Run, tmp_p
     everything = here("learn", "--task", "bd-49", "--json", "--no-prove", *model)
     traces = everything.data["traces"]
     assert (everything.code, traces["learned"], traces["unreadable"]) == (0, 60, 30)
-    assert len({each["place"] for each in everything.data["failures"]}) == 30
+    assert len({failure["place"] for failure in everything.data["failures"]}) == 30
     assert InsightLog(tmp_path / "logs" / "insights.jsonl").problems == []
 
 

@@ -88,10 +88,10 @@ def start(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Watc
         return started[-1]
 
     yield begin
-    for each in started:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.close()
+    for watch in started:
+        if watch.process.poll() is None:
+            watch.process.kill()
+            watch.close()
 
 
 def lesson(number: int) -> Any:
@@ -259,14 +259,14 @@ def test_thirty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, server: Sc
         block = read_managed_block((folder / "AGENTS.md").read_bytes())
         assert block is not None and block.strip() == book.as_markdown().strip(), told
     artifacts = folder / "logs" / "artifacts"
-    assert [each.version for each in sorted(artifacts_in(artifacts))] == versions, told
+    assert [artifact.version for artifact in sorted(artifacts_in(artifacts))] == versions, told
     assert len(list(artifacts.iterdir())) == count, told
-    for each in artifacts_in(artifacts):
-        assert sorted(file.name for file in each.folder.iterdir()) == [
+    for artifact in artifacts_in(artifacts):
+        assert sorted(file.name for file in artifact.folder.iterdir()) == [
             *("decision.json", "insights.json", "playbook.md", "trace.json")
         ], told
     insights = InsightLog(folder / "logs" / "insights.jsonl").insights()
-    assert [(each.status, each.trace_id) for each in insights] == [
+    assert [(insight.status, insight.trace_id) for insight in insights] == [
         ("accepted", str(number)) for number in range(count)
     ], told
     paid = [request.role for request in server.requests]

@@ -76,7 +76,7 @@ def append(path: Path, batch: Any) -> None:
 def with_hex_ids(value: Any) -> Any:
     """In the JSON of OTLP ids are hexadecimal, whereas protobuf writes bytes in base 64."""
     if isinstance(value, list):
-        return [with_hex_ids(each) for each in value]
+        return [with_hex_ids(item) for item in value]
     if not isinstance(value, dict):
         return value
     ids = ("traceId", "spanId", "parentSpanId")

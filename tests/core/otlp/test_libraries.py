@@ -90,7 +90,7 @@ def test_a_task_that_failed(export: Export, library: str) -> None:
 def test_ace_learn_reads_the_export_in_every_order_and_form(export: Export, library: str, tmp_path: Path) -> None:
     lines = export(library).read_text(encoding="utf-8").splitlines()
     batches = [json.loads(line) for line in lines]
-    document = {name: [each for batch in batches for each in batch.get(name, [])] for name in batches[0] | batches[-1]}
+    document = {name: [span for batch in batches for span in batch.get(name, [])] for name in batches[0] | batches[-1]}
     forms = {
         "interleaved.jsonl": "\n".join([*lines[1::2], *lines[::2]]),
         "reversed.jsonl": "\n".join(reversed(lines)),

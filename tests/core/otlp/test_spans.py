@@ -312,7 +312,7 @@ def test_a_correction_in_a_conversation_is_found() -> None:
     trace = spans_to_trace(
         otlp(span(1, 0, "chat", {**CHAT, "gen_ai.input.messages": messages, "gen_ai.output.messages": answer}))
     )
-    assert [(each["wrong"], each["right"]) for each in trace["corrections"]] == [("2:30 pm", "14h30")]
+    assert [(correction["wrong"], correction["right"]) for correction in trace["corrections"]] == [("2:30 pm", "14h30")]
 
 
 def test_scores_of_evaluations_are_feedback() -> None:
@@ -346,7 +346,7 @@ def test_a_text_that_merely_begins_like_json_is_not_cut() -> None:
 
 
 def test_missing_parents_and_circles() -> None:
-    orphans = [{**each, "parentSpanId": "f" * 16} for each in SPANS[1:]]
+    orphans = [{**fields, "parentSpanId": "f" * 16} for fields in SPANS[1:]]
     assert steps_of(spans_to_trace(otlp(*orphans))) == SUM
     own = {**SPANS[1], "parentSpanId": SPANS[1]["spanId"]}
     assert steps_of(spans_to_trace(otlp(own))) == SUM[:2]
@@ -363,15 +363,15 @@ def test_missing_parents_and_circles() -> None:
 def test_spans_as_the_sdk_writes_them(tmp_path: Path) -> None:
     lines = [
         {
-            "name": each["name"],
-            "context": {"trace_id": "0x5b8efff798038103d269b633813fc60c", "span_id": f"0x{each['spanId']}"},
-            "parent_id": f"0x{each['parentSpanId']}" if each["parentSpanId"] else None,
+            "name": fields["name"],
+            "context": {"trace_id": "0x5b8efff798038103d269b633813fc60c", "span_id": f"0x{fields['spanId']}"},
+            "parent_id": f"0x{fields['parentSpanId']}" if fields["parentSpanId"] else None,
             "start_time": f"2026-11-23T01:00:0{number}.000000Z",
             "end_time": f"2026-11-23T01:00:0{number}.500000Z",
             "status": {"status_code": "UNSET"},
-            "attributes": {pair["key"]: next(iter(pair["value"].values())) for pair in each["attributes"]},
+            "attributes": {pair["key"]: next(iter(pair["value"].values())) for pair in fields["attributes"]},
         }
-        for number, each in enumerate(SPANS)
+        for number, fields in enumerate(SPANS)
     ]
     path = tmp_path / "console.jsonl"
     path.write_text("\n".join(map(json.dumps, reversed(lines))))
@@ -425,7 +425,7 @@ def test_the_command_counts_what_it_cannot_read(tmp_path: Path) -> None:
         done = ace("learn", "spans.json", "--model", "openai/scripted", "--json", folder=tmp_path, environ=environ)
         assert len(server.by_role("reflector")) == 1
     assert done.code == 1
-    broken, without_texts = (each["reason"] for each in done.data["failures"])
+    broken, without_texts = (failure["reason"] for failure in done.data["failures"])
     assert broken == "the span 'chat' has no trace id"
     assert without_texts.startswith("the spans of this trace have no texts of messages or tools; let your application")
 
@@ -436,7 +436,7 @@ def test_no_damage_ends_in_a_traceback(tmp_path: Path) -> None:
     generator = random.Random(24)
     outcomes = set()
     for _ in range(1500):
-        spans = [CONVENTIONS[generator.choice(list(CONVENTIONS))], *SPANS, *({**each} for each in SPANS)]
+        spans = [CONVENTIONS[generator.choice(list(CONVENTIONS))], *SPANS, *({**fields} for fields in SPANS)]
         export = json.loads(json.dumps(otlp(*generator.sample(spans, 4))))
         for _ in range(generator.randrange(1, 5)):
             place = generator.choice(list(_places(export)))
@@ -456,7 +456,7 @@ def _outcome_of(part: object) -> str:
         spans_to_trace(part)
     except ValueError as error:
         explained = ("nothing to learn from", "no texts")
-        return "error" if any(each in str(error) for each in explained) else repr(error)
+        return "error" if any(phrase in str(error) for phrase in explained) else repr(error)
     return "trace"
 
 
@@ -470,7 +470,7 @@ def _places(value: Any) -> Any:
 
 def test_the_beginning_of_a_file() -> None:
     document = json.dumps(otlp(*SPANS), indent=2).encode()
-    lines = "\n".join(json.dumps(each) for each in SPANS).encode()
+    lines = "\n".join(json.dumps(fields) for fields in SPANS).encode()
     for end in (60, 200, 1000, len(document)):
         assert recognise(document[:end]) == 0.9
     assert recognise(lines) == recognise(lines[: len(lines) // 2]) == recognise(b"[" + lines[:3000]) == 0.9

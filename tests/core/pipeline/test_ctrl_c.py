@@ -127,7 +127,7 @@ PRESSED_DURING_COLLECTION = """
     gc.callbacks.insert(0, lambda phase, info: press("before " + phase))
     gc.callbacks.append(lambda phase, info: press("after " + phase))
     if MOMENT in ("call", "return"):
-        ours = next(each.__code__ for each in gc.callbacks if each.__module__.startswith("ace."))
+        ours = next(callback.__code__ for callback in gc.callbacks if callback.__module__.startswith("ace."))
         sys.setprofile(lambda frame, event, _: press(event) if frame.f_code is ours else None)
     Dropped()
     try:

@@ -83,7 +83,7 @@ def test_those_that_wait_are_offered_in_input_order_until_they_enter(writer: Any
     pipeline.run(pages(6))
     pipeline.wait_for_background()
     expected = [[range(first + 1, 6)[:most] for most in (MANY, 2)] for first in range(6)]
-    assert offered == [list(each) for pair in expected for each in pair]
+    assert offered == [list(part) for pair in expected for part in pair]
 
 
 def test_a_sample_that_is_ahead_of_others_is_offered_too() -> None:
@@ -207,9 +207,9 @@ def test_the_variables_of_a_sample_come_with_it() -> None:
     def write(number: int) -> None:
         if number == 0:
             wait_until(lambda: len(waiting()) == 2)
-            found.extend((each.context.sample, each.variables.run(trace_var.get)) for each in queue().waiting(MANY))
-            for each in queue().waiting(MANY):
-                each.variables.run(trace_var.set, "changed ahead")
+            found.extend((item.context.sample, item.variables.run(trace_var.get)) for item in queue().waiting(MANY))
+            for item in queue().waiting(MANY):
+                item.variables.run(trace_var.set, "changed ahead")
         found.append((number, trace_var.get()))
 
     pipeline = Pipeline(
@@ -291,7 +291,7 @@ def test_whatever_happens_only_those_are_offered_that_have_not_entered(
             if offered != sorted(offered) or len(offered) > most or set(offered) & set(entered):
                 problems.append(f"{offered} were offered to {number} after {entered}")
             time.sleep(delays[number % len(delays)] / 4000)
-        problems.extend(f"{each} arrived at {number}" for each in arrived if set(each) & set(entered))
+        problems.extend(f"{group} arrived at {number}" for group in arrived if set(group) & set(entered))
         if ("inside", number) in failing:
             raise ValueError(number)
 

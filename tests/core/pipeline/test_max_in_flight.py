@@ -126,7 +126,7 @@ def test_a_cancelled_run_does_not_wait_for_room(way: Call) -> None:
     assert not thread.is_alive()
     gate.open()
     pipeline.wait_for_background()
-    assert [type(result.error) for result in sorted(ended[0], key=lambda each: each.index)] == [
+    assert [type(result.error) for result in sorted(ended[0], key=lambda sample: sample.index)] == [
         type(None),
         *[PipelineCancelled] * 4,
     ]

@@ -316,7 +316,7 @@ def test_one_pipeline_serves_runs_of_several_threads_at_once() -> None:
     outcomes: dict[int, list[object]] = {}
 
     def run(number: int) -> None:
-        contexts = [PageContext(sample=(number, each)) for each in range(50)]
+        contexts = [PageContext(sample=(number, page)) for page in range(50)]
         outcomes[number] = samples_of(pipeline.run(contexts, workers=3))
 
     running = [threading.Thread(target=run, args=(number,)) for number in range(6)]
@@ -324,7 +324,7 @@ def test_one_pipeline_serves_runs_of_several_threads_at_once() -> None:
         thread.start()
     for thread in running:
         thread.join()
-    assert outcomes == {number: [(number, each) for each in range(50)] for number in range(6)}
+    assert outcomes == {number: [(number, page) for page in range(50)] for number in range(6)}
 
 
 def test_results_hold_any_sample() -> None:

@@ -56,7 +56,7 @@ def test_each_result_has_its_place_in_the_input(way: Call, step: AnyDo, workers:
         same = PageContext(sample=7)
         results = way(pipeline, [*pages(5), same, same], workers=workers)
         assert sorted(result.index for result in results) == list(range(7))
-        assert [result.sample for result in sorted(results, key=lambda each: each.index)] == [0, 1, 2, 3, 4, 7, 7]
+        assert [result.sample for result in sorted(results, key=lambda sample: sample.index)] == [0, 1, 2, 3, 4, 7, 7]
 
 
 @ways
@@ -114,7 +114,7 @@ def test_on_sample_end_is_called_when_the_background_has_ended(step: AnyDo, lane
     pipeline.wait_for_background()
     assert sorted(result.index for result in ended) == [0, 1, 2]
     assert {id(result) for result in ended} == {id(result) for result in results}
-    assert [type(result.error) for result in sorted(ended, key=lambda each: each.index)] == [
+    assert [type(result.error) for result in sorted(ended, key=lambda sample: sample.index)] == [
         type(None),
         ValueError,
         type(None),

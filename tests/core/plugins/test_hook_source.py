@@ -123,9 +123,9 @@ def test_a_target_that_no_module_defines_is_told_without_importing_it(
     (folder / "lazy.py").write_text("def __getattr__(name): ...\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     there = ["plain:A", "plain:A.B", "plain:run", "lazy:Anything", "steps:Anything"]
-    assert [each for each in there if not is_there(f"sample_targets.{each}")] == []
+    assert [name for name in there if not is_there(f"sample_targets.{name}")] == []
     lost = ["plain:C", "nowhere:A"]
-    assert [each for each in lost if is_there(f"sample_targets.{each}")] == []
+    assert [name for name in lost if is_there(f"sample_targets.{name}")] == []
     assert "sample_targets" not in sys.modules
 
 

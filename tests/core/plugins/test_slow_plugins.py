@@ -124,7 +124,7 @@ class Hooks:
 
 
 def converter() -> Any:
-    return next(each for each in trace_converters() if each.name == "slow")
+    return next(known for known in trace_converters() if known.name == "slow")
 
 
 def make_client() -> object:
@@ -206,10 +206,10 @@ def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: p
     now = 100.0
     monkeypatch.setattr(loading, "time", SimpleNamespace(monotonic=lambda: now, sleep=time.sleep))
     for number in range(20):
-        for each in (code, single):
-            with each.running():
+        for plugin_code in (code, single):
+            with plugin_code.running():
                 now += 0.15
-                assert each is single or number < 10 or named.wait(60)
+                assert plugin_code is single or number < 10 or named.wait(60)
     assert warnings == ["looking in this test has taken 1.5 seconds so far"]
 
 

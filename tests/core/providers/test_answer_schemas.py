@@ -19,7 +19,7 @@ def test_an_own_server_is_asked_to_hold_the_model_to_the_schema() -> None:
     with ScriptedServer(in_turn(TAG)) as server:
         client_for(server).complete_structured("x", SkillTag)
         client_for(server).complete("x")
-        held, free = (each.body for each in server.requests)
+        held, free = (request.body for request in server.requests)
     asked = held["response_format"]["json_schema"]
     assert (asked["name"], asked["schema"]["required"]) == ("SkillTag", ["id", "tag"])
     assert "response_format" not in free
@@ -34,7 +34,7 @@ def test_a_server_that_refuses_the_schema_is_asked_without_it_from_then_on(statu
         client = client_for(server)
         answers = [client.complete_structured(text, SkillTag).id for text in "ab"]
         assert answers == ["a-00001"] * 2
-        assert ["response_format" in each.body for each in server.requests] == [True, False, False]
+        assert ["response_format" in request.body for request in server.requests] == [True, False, False]
         assert (client.usage.calls, client.usage.failed_requests) == (2, 1)
 
 
@@ -43,7 +43,7 @@ def test_a_server_that_stumbles_over_one_answer_is_held_again() -> None:
         client = client_for(server)
         for text in "ab":
             client.complete_structured(text, SkillTag)
-        assert ["response_format" in each.body for each in server.requests] == [True, False, True]
+        assert ["response_format" in request.body for request in server.requests] == [True, False, True]
 
 
 def test_a_request_that_is_refused_for_something_else_is_not_made_again() -> None:

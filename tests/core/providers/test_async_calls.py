@@ -91,7 +91,7 @@ def test_requests_are_made_side_by_side() -> None:
         client = client_for(server)
 
         async def main() -> list[str]:
-            return [each.text for each in await asyncio.gather(*(client.acomplete(str(n)) for n in range(20)))]
+            return [answer.text for answer in await asyncio.gather(*(client.acomplete(str(n)) for n in range(20)))]
 
         assert asyncio.run(main()) == [str(number) for number in range(20)]
         assert client.usage.calls == 20

@@ -125,7 +125,7 @@ def outcome_of(protocol: str, script: Script, waits: list[float]) -> Outcome:
             said = client.complete_structured("What is the capital of France?", AgentOutput).final_answer
         except (LLMCallError, UnusableAnswerError) as error:
             said = f"error: {error}"
-        sent = [(each.path, each.body) for each in server.requests]
+        sent = [(request.path, request.body) for request in server.requests]
     waits.extend(later - earlier for earlier, later in itertools.pairwise(arrivals))
     return Outcome(said.replace(base, "<server>"), client.usage, sent)
 

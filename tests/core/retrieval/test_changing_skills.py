@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.retrieval import LexicalRanker, VectorRanker, helpfulness, proven_relevance, words
-from ace.retrieval.changes import differences
+from ace.retrieval.lexical import differences
 from ace.skill import Skill
 
 VOCABULARY = ["sort", "list", "first", "name", "capital", "river", "check", "unit", "the"]

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.roles.helpers import extract_cited_skill_ids, format_optional, make_skillbook_excerpt
 from ace.roles.prompts import (
     SKILLBOOK_USAGE_INSTRUCTIONS,
+    extract_cited_skill_ids,
+    format_optional,
+    make_skillbook_excerpt,
     wrap_skillbook_context,
     wrap_skillbook_for_external_agent,
 )

@@ -216,7 +216,7 @@ def test_an_empty_rule_teaches_nothing() -> None:
 def test_a_doubtful_rule_is_returned_with_what_speaks_against_it(rule: str, doubt: str) -> None:
     with ScriptedServer(lambda request: {"rule": rule}) as server:
         found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), cases=[TIDE])
-    assert [each.learning for each in found.extracted_learnings] == [rule]
+    assert [learning.learning for learning in found.extracted_learnings] == [rule]
     assert found.raw["lessons"][0]["doubts"] == [doubt]
     assert doubt in found.reasoning
 
@@ -264,7 +264,7 @@ def test_only_the_same_words_are_the_same_rule(server: ScriptedServer) -> None:
     manager = SmallModelSkillManager(client_for(server))
     same, opposite = "when a boat is longer than 9 metres moor at pier C", skill.content.replace("pier C", "pier A")
     update = manager.update_skills(reflection(same, opposite), book).update
-    assert [(each.type, each.skill_id, each.content) for each in update.operations] == [
+    assert [(operation.type, operation.skill_id, operation.content) for operation in update.operations] == [
         ("UPDATE", skill.id, skill.content),
         ("ADD", None, opposite),
     ]
@@ -400,8 +400,8 @@ def test_examples_are_shown_as_long_as_there_is_room_for_them(server: ScriptedSe
 
     agent = SmallModelAgent(client_for(server))
     shown = agent.generate("Which tide is it?", "", book_with(skill(1), skill(2), skill(3))).final_answer.split("; ")
-    assert [each[:6] for each in shown] == ["Rule 1", "Rule 2", "Rule 3"]
-    assert ["Example: " in each for each in shown] == [True, True, False]
+    assert [text[:6] for text in shown] == ["Rule 1", "Rule 2", "Rule 3"]
+    assert ["Example: " in text for text in shown] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_a_prompt_has_at_most_300_estimated_tokens_beyond_the_question(
     # The local client describes the answer in fewer words than others.
     assert estimate_tokens(shown + described(agent.answer_type)) - estimate_tokens(question) <= 300
     lines = re.findall(r"^- Tide (\d):", shown, re.MULTILINE)
-    assert lines == [each.id[-1] for each in agent.shown_skills(question, book)]
+    assert lines == [shown_skill.id[-1] for shown_skill in agent.shown_skills(question, book)]
     assert lines[0] == "1"
     assert times > 1 or (len(lines) == 3 and "Example: " in shown), "there is room for more"
 

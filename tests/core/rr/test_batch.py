@@ -71,17 +71,17 @@ def test_causes_that_no_single_trace_shows_are_found(shape: str) -> None:
     with ScriptedServer(Explorer([SURVEY, SUBMIT])) as server:
         reflection = explore(server, given[shape])
         assert "40 records" in server.requests[0].text and "run-07" in server.requests[0].text
-    learned = {each.learning: each.evidence for each in reflection.extracted_learnings}
+    learned = {learning.learning: learning.evidence for learning in reflection.extracted_learnings}
     assert sorted(learned) == sorted(f"Avoid {cause}" for cause in CAUSES)
     for place, cause in enumerate(CAUSES):
         named = learned[f"Avoid {cause}"].removeprefix("ids: ").split(", ")
         assert named == [f"run-{number:02d}" for number in range(40) if number % 3 == place]
-    for each in reflection.extracted_learnings:
-        assert each.trace_ids == each.evidence.removeprefix("ids: ").split(", ")
+    for learning in reflection.extracted_learnings:
+        assert learning.trace_ids == learning.evidence.removeprefix("ids: ").split(", ")
 
 
 def learnings(*evidence: str) -> str:
-    found = [{"learning": f"Lesson {number}.", "evidence": each} for number, each in enumerate(evidence)]
+    found = [{"learning": f"Lesson {number}.", "evidence": item} for number, item in enumerate(evidence)]
     return python(f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': {found!r}}})")
 
 
@@ -92,7 +92,7 @@ def test_a_learning_has_to_name_the_traces_that_show_it() -> None:
         reflection = explore(server, {"items": traces(4)})
         told = server.requests[2].messages[-1]["content"]
     assert "FINAL was not accepted. The evidence of extracted_learnings[0] names no record." in told
-    assert [each.trace_ids for each in reflection.extracted_learnings] == [["run-01"], ["run-02", "run-03"]]
+    assert [learning.trace_ids for learning in reflection.extracted_learnings] == [["run-01"], ["run-02", "run-03"]]
 
 
 def test_findings_of_the_last_call_that_name_no_trace_are_of_all() -> None:
@@ -103,15 +103,15 @@ def test_findings_of_the_last_call_that_name_no_trace_are_of_all() -> None:
 
     with ScriptedServer(Explorer([turn])) as server:
         reflection = explore(server, {"items": traces(3)}, max_iterations=2)
-    assert [each.trace_ids for each in reflection.extracted_learnings] == [["run-00", "run-01", "run-02"]]
+    assert [learning.trace_ids for learning in reflection.extracted_learnings] == [["run-00", "run-01", "run-02"]]
 
 
 def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
     def submit(message: str) -> str:
         return python(
-            "ids = [each for each in item_ids if batch_items[each]['question'] != 'poison']\n"
+            "ids = [item for item in item_ids if batch_items[item]['question'] != 'poison']\n"
             "assert len(ids) == len(item_ids)\n"
-            "learnings = [{'learning': each, 'evidence': each} for each in ids]\n"
+            "learnings = [{'learning': item, 'evidence': item} for item in ids]\n"
             f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': learnings}})"
         )
 
@@ -121,7 +121,15 @@ def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
     }
     with ScriptedServer(Explorer(turns)) as server:
         reflection = explore(server, {"items": batch}, max_iterations=2, enable_fallback_synthesis=False)
-    assert [each.learning for each in reflection.extracted_learnings] == ["t0", "t1", "t2", "t4", "t5", "t6", "t7"]
+    assert [learning.learning for learning in reflection.extracted_learnings] == [
+        "t0",
+        "t1",
+        "t2",
+        "t4",
+        "t5",
+        "t6",
+        "t7",
+    ]
     told = reflection.raw["rr_trace"]
     (failed,) = told["failed_items"]
     assert (failed["index"], failed["item"]) == (3, "t3") and "ReflectionLimitError" in failed["error"]

@@ -34,8 +34,8 @@ TOO_WIDE = "job 7 "
 """The group with this trace can only be explored in halves."""
 
 ASK = f"""\
-assert len(item_ids) < {SIZE} or all({TOO_WIDE!r} not in batch_items[each]['question'] for each in item_ids)
-failed = {{each: batch_items[each]['steps'][1]['content'] for each in item_ids}}
+assert len(item_ids) < {SIZE} or all({TOO_WIDE!r} not in batch_items[item]['question'] for item in item_ids)
+failed = {{item: batch_items[item]['steps'][1]['content'] for item in item_ids}}
 print('FINDING', ask_llm('What failed?', ' '.join(failed.values())))
 """
 ASK_MANY = """\
@@ -84,7 +84,7 @@ def kind(request: ScriptedRequest) -> str:
 
 def asked(server: ScriptedServer) -> list[ScriptedRequest]:
     """Return the requests without the one with which the command checks the model before it learns."""
-    return [each for each in server.requests if kind(each) != "ready"]
+    return [request for request in server.requests if kind(request) != "ready"]
 
 
 def lay_out(folder: Path) -> Path:
@@ -109,7 +109,7 @@ def lay_out(folder: Path) -> Path:
 def skills(path: Path) -> list[Skill]:
     """Return the skills without the times at which they were learned."""
     with Skillbook.open(path) as book:
-        return [replace(each, created_at="", updated_at="") for each in book.skills()]
+        return [replace(skill, created_at="", updated_at="") for skill in book.skills()]
 
 
 def test_no_answered_turn_of_a_group_is_paid_for_again_wherever_the_process_is_killed(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_no_answered_turn_of_a_group_is_paid_for_again_wherever_the_process_is_k
     print(f"{once.total()} calls, {lost} answers lost")
     assert skills(broken) == skills(unbroken)
     assert len(skills(broken)) == GROUPS + 1
-    assert all(len(each.sources) in (1, 2) for each in skills(broken))
+    assert all(len(skill.sources) in (1, 2) for skill in skills(broken))

@@ -46,16 +46,20 @@ def test_the_reflection_tells_how_it_came_about() -> None:
     with ScriptedServer(Explorer(turns, sub_answer=lambda request: "Feet.")) as server:
         reflection = reflect(RRStep(client_for(server)))
     told = reflection.raw["rr_trace"]
-    assert [each["iteration"] for each in told["iterations"]] == [1, 2, 3]
-    assert [each["terminated"] for each in told["iterations"]] == [False, False, True]
+    assert [iteration["iteration"] for iteration in told["iterations"]] == [1, 2, 3]
+    assert [iteration["terminated"] for iteration in told["iterations"]] == [False, False, True]
     assert told["iterations"][0]["stdout"] == "Feet.\n"
     assert "ZeroDivisionError" in told["iterations"][1]["stderr"]
     assert "FINAL" in told["iterations"][2]["code"]
     assert told["total_iterations"] == 3
     assert told["timed_out"] is False
     turn_requests = [request for request in server.requests if is_turn(request)]
-    assert [each["input_tokens"] for each in told["iterations"]] == [each.input_tokens for each in turn_requests]
-    assert [each["output_tokens"] for each in told["iterations"]] == [each.output_tokens for each in turn_requests]
+    assert [iteration["input_tokens"] for iteration in told["iterations"]] == [
+        request.input_tokens for request in turn_requests
+    ]
+    assert [iteration["output_tokens"] for iteration in told["iterations"]] == [
+        request.output_tokens for request in turn_requests
+    ]
     (question,) = told["subagent_calls"]
     assert question.pop("seconds") >= 0
     assert question == {

@@ -199,7 +199,7 @@ def test_hostile_code_has_no_effect_outside_and_the_host_survives(
     assert SECRET not in said
     assert len(result.stdout) < 1_100 and len(result.error) < 1_100
     assert len(json.dumps(result.final)) <= 1_000_000
-    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
     assert secret_file.read_text(encoding="utf-8") == SECRET
     with pytest.raises(BlockingIOError):  # no connection is waiting
         listener.accept()

@@ -149,7 +149,7 @@ def test_a_trace_without_steps_has_length_zero() -> None:
 
 
 def test_the_text_of_objects_is_short() -> None:
-    assert [repr(each) for each in (TraceSteps([1, 2]), TraceContext({}), ContextStep(3, "text"))] == [
+    assert [repr(part) for part in (TraceSteps([1, 2]), TraceContext({}), ContextStep(3, "text"))] == [
         "<2 steps>",
         "<trace of 0 steps>",
         "<step 3: step, 4 characters>",

@@ -97,7 +97,7 @@ def role_of(role: str, shape: str) -> Any:
 
 
 def roles_with(role: str, shape: str) -> dict[str, Any]:
-    return {each: role_of(each, shape if each == role else "keyword-only") for each in METHODS}
+    return {method: role_of(method, shape if method == role else "keyword-only") for method in METHODS}
 
 
 GOOD = ["keyword-only", "async", "coroutine from plain"]

@@ -63,7 +63,7 @@ def test_groups_stay_together_and_each_epoch_ends_once(wait: bool) -> None:
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, extra_steps=[step])
         runner.run(traces("a", "b", "c", "d"), 2, shuffle=3, max_in_flight=1, wait=wait)
         runner.wait_for_background()
-    assert [each for each in step.noted if each.startswith("end")] == ["end of 1", "end of 2"]
+    assert [note for note in step.noted if note.startswith("end")] == ["end of 1", "end of 2"]
     assert step.noted[8] == "end of 1"
     epochs = step.noted[:8], step.noted[9:17]
     assert epochs[0] != epochs[1] and sorted(epochs[0]) == sorted(epochs[1])
@@ -77,7 +77,7 @@ def test_a_run_ends_after_an_epoch_that_changes_no_skill(tmp_path: Path) -> None
         token = CancellationToken()
         step = Noting(book)
         assert run(book, traces("a", "b"), step, epochs=9, stop_idle=True, cancel_token=token) == ["nothing_accepted"]
-        assert [each for each in step.noted if each.startswith("end")] == ["end of 1", "end of 2"]
+        assert [note for note in step.noted if note.startswith("end")] == ["end of 1", "end of 2"]
         assert token.reason == "nothing_accepted"
         assert unfinished_runs(book) == [], "it is complete"
         assert len(book) == 2

@@ -73,7 +73,7 @@ def paid(path: Path) -> dict[str, Counter[int]]:
     for key, entry in store_of(path).recorded_answers():
         _, _, sample, _, role, _ = json.loads(key)
         samples = json.loads(entry).get("samples", [sample])
-        found.setdefault(role, Counter()).update(int(each.rpartition("#")[2]) for each in samples)
+        found.setdefault(role, Counter()).update(int(text.rpartition("#")[2]) for text in samples)
     return found
 
 

@@ -121,7 +121,7 @@ def test_what_models_said_of_a_trace_is_deleted_when_its_run_has_ended(tmp_path:
             return {**REFLECTION, "error_identification": f"A {ZEBRA}.", "key_insight": f"The {ZEBRA} grazes."}
         if is_down and "Second" in request.text:
             return HttpError(503)
-        return UpdateBatch(ZEBRA, [each for each in everything() if each.type == "ADD"]).to_dict()
+        return UpdateBatch(ZEBRA, [change for change in everything() if change.type == "ADD"]).to_dict()
 
     def runner() -> TraceAnalyser:
         return TraceAnalyser.from_client(client, skillbook_path=tmp_path / "skills.db", provenance="ids")

@@ -66,7 +66,7 @@ def test_the_newest_reflections_are_shown_the_newest_one_last(size: int, role: s
     assert [result.error for result in results] == [None] * COUNT
     expected = [list(range(max(0, number - size), number)) for number in range(COUNT)]
     assert [shown(request) for request in server.by_role(role)] == expected
-    assert [len(server.by_role(each)) for each in ("agent", "reflector", "skill_manager")] == [COUNT] * 3
+    assert [len(server.by_role(name)) for name in ("agent", "reflector", "skill_manager")] == [COUNT] * 3
     if size == 0:
         assert not any("Recent reflections" in request.text for request in server.requests)
 
@@ -186,7 +186,7 @@ def test_a_wrong_size_is_refused(size: Any) -> None:
 @pytest.mark.parametrize("die", ["before the commit", "after the commit"])
 def test_a_killed_run_has_the_same_window_when_it_is_resumed(tmp_path: Path, die: str) -> None:
     def prompts(server: ScriptedServer) -> list[tuple[str, list[int]]]:
-        return [(each.text, shown(each)) for each in server.by_role("reflector")]
+        return [(request.text, shown(request)) for request in server.by_role("reflector")]
 
     command = [sys.executable, "-m", "tests.core.runners.window_learner_process"]
     with ScriptedServer(script) as server:

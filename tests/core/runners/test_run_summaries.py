@@ -87,5 +87,5 @@ def test_a_run_without_an_observer_does_not_pay_for_counting(tmp_path: Path) -> 
     assert spent["unseen"] is None
     assert spent["seen"] is not None
     ended = [event for event in seen if isinstance(event, StepEnded)]
-    assert {step: times.calls for step, times in spent["seen"].steps.items()} == Counter(each.step for each in ended)
+    assert {step: times.calls for step, times in spent["seen"].steps.items()} == Counter(event.step for event in ended)
     assert sum(times.seconds for times in spent["seen"].steps.values()) == pytest.approx(sum(e.seconds for e in ended))

@@ -58,7 +58,7 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
         assert is_asked.wait(60)
         asked = len(server.requests)
         code = SECOND.format(api_base=server.api_base, path=str(path))
-        environ = command_environment(tmp_path, {"PYTHONPATH": ":".join(each for each in sys.path if each)})
+        environ = command_environment(tmp_path, {"PYTHONPATH": ":".join(folder for folder in sys.path if folder)})
         second = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
         assert second.returncode == 1
         assert "RunInUseError: another process is working on the run 'monday'" in second.stderr
@@ -70,7 +70,7 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
         assert third.returncode == 0, third.stderr
         assert len(server.requests) == 2 * COUNT
     assert runner.failures == []
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".ace-run")] == []
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".ace-run")] == []
 
 
 def test_a_run_of_the_same_process_is_waited_for(tmp_path: Path) -> None:

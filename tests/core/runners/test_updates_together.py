@@ -196,7 +196,7 @@ def test_the_prompt_contains_each_reflection_with_its_question_once() -> None:
     with ScriptedServer(model) as server:
         analyser(server, opened(None)).run(traces())
     jobs = max(model.requests, key=len)
-    [request] = [each for each in server.by_role("skill_manager_together") if f"job {jobs[-1]}." in each.text]
+    [request] = [prompt for prompt in server.by_role("skill_manager_together") if f"job {jobs[-1]}." in prompt.text]
     for number in jobs:
         assert request.text.count(f"Do job {number}.") == 1
         assert request.text.count(f'"key_insight": "{lesson(number)}"') == 1
@@ -413,7 +413,7 @@ def stopped_run(server: ScriptedServer, book: Skillbook, events: list[Event], wo
 
     def stop(event: Event) -> None:
         events.append(event)
-        if sum(isinstance(each, SampleEnded) for each in events) == 3:
+        if sum(isinstance(seen, SampleEnded) for seen in events) == 3:
             token.cancel()
 
     with observing(stop):
@@ -591,7 +591,7 @@ class ManagingTogether(Managing):
         self.hold()
         self.numbers.append(len(reflections))
         time.sleep(0.05)
-        return {n: self._leave(each) for n, each in enumerate(reflections, start=1)}
+        return {n: self._leave(output) for n, output in enumerate(reflections, start=1)}
 
 
 class ManagingTogetherWrongly(ManagingTogether):

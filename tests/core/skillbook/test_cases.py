@@ -127,13 +127,13 @@ def test_a_merged_skill_has_the_cases_of_all(book: Skillbook) -> None:
         book.add_skill("a", f"text {number}", cases=[case(number, "passed"), shared])
     shared = replace(case(9), expected="from skill 2", last_result="failed", last_run_at=case(9, "failed").last_run_at)
     kept = book.merge_skills("a-00002", ["a-00001"])
-    assert [each.id for each in kept.cases] == [case(2).id, case(9).id, case(1).id]
+    assert [stored.id for stored in kept.cases] == [case(2).id, case(9).id, case(1).id]
     # The others were answered with another text, so their results say nothing of this one.
     assert kept.cases[0] == case(2, "passed")
     assert (kept.cases[1].expected, kept.cases[1].last_result) == (shared.expected, "failed")
     assert kept.cases[2] == case(1)
     kept = book.merge_skills("a-00002", ["a-00003"], "All of it.")
-    assert {each.last_result for each in kept.cases} == {"not_run"}
+    assert {stored.last_result for stored in kept.cases} == {"not_run"}
     assert len(kept.cases) == 4
     assert cases_of(book, "a-00001")[0] == case(1, "passed")
 
@@ -228,7 +228,7 @@ def test_the_file_of_a_book_with_cases_is_plain_json(book: Skillbook) -> None:
     assert Skillbook.loads(text).skills() == book.skills()
     assert Skillbook.from_dict(book.to_dict()).dumps() == text
     for skill in book.skills():
-        book.remove_cases(skill.id, [each.id for each in skill.cases])
+        book.remove_cases(skill.id, [stored.id for stored in skill.cases])
     assert "cases" not in book.dumps()
 
 
@@ -284,7 +284,7 @@ def test_a_file_in_another_order_of_fields_is_read_alike() -> None:
         book.add_skill("a", f"text {number}", cases=cases)
     data: Any = book.to_dict()
     for fields in data["skills"].values():
-        fields["cases"] = [dict(reversed(each.items())) for each in fields.get("cases", [])]
+        fields["cases"] = [dict(reversed(fields_of_case.items())) for fields_of_case in fields.get("cases", [])]
     in_order, in_another = Skillbook.loads(book.dumps()), Skillbook.loads(json.dumps(data))
     assert in_order.skills() == in_another.skills() == book.skills()
     assert in_order.dumps() == in_another.dumps() == book.dumps()

@@ -66,7 +66,7 @@ TEXT = st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable
 
 
 @pytest.mark.thorough
-@given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 2**53 - 1)), max_size=6, unique_by=lambda each: each[1]))
+@given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 2**53 - 1)), max_size=6, unique_by=lambda entry: entry[1]))
 def test_a_playbook_text_read_again_has_every_skill(entries: list[tuple[str, str, int]]) -> None:
     book = Skillbook()
     for section, content, helpful in entries:

@@ -88,10 +88,10 @@ def test_a_change_with_a_wrong_argument_changes_nothing(
     book: Book, tmp_path: Path, name: str, call: Callable[[Book, Any], object], wrong: list[object]
 ) -> None:
     before = book.dumps()
-    for each in wrong:
+    for value in wrong:
         with pytest.raises((TypeError, ValueError), match=rf"^{re.escape(name)}\b"):
-            call(book, each)
-        assert (book.dumps(), book.version, book.has_uncommitted_changes) == (before, 2, False), each
+            call(book, value)
+        assert (book.dumps(), book.version, book.has_uncommitted_changes) == (before, 2, False), value
     book.add_skill("m", "Sort last.")
     book.close()
     with Skillbook.open(tmp_path / "skills.db") as again:
@@ -147,9 +147,9 @@ READS: list[tuple[str, Callable[[Book, Any], object], list[object]]] = [
 def test_the_error_for_a_wrong_argument_names_it(
     book: Book, name: str, call: Callable[[Book, Any], object], wrong: list[object]
 ) -> None:
-    for each in wrong:
+    for value in wrong:
         with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
-            call(book, each)
+            call(book, value)
 
 
 def test_a_single_name_is_not_taken_for_its_letters() -> None:

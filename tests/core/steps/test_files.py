@@ -125,7 +125,7 @@ def test_export_writes_markdown(tmp_path: Path) -> None:
 def test_traces_are_read_and_bad_lines_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "runs.jsonl"
     good = [{"task": "a\u2028b"}, {"task": "ü"}, {"task": "last"}]
-    lines = [json.dumps(each, ensure_ascii=False).encode() for each in good]
+    lines = [json.dumps(record, ensure_ascii=False).encode() for record in good]
     bad = [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b'{"a": ' + b"[" * 100_000]
     path.write_bytes(b"\xef\xbb\xbf" + b"\n".join([lines[0], b"", b"  \r", *bad, lines[1] + b"\r", lines[2]]))
     ctx = LoadTracesStep()(ACEStepContext(sample=str(path), metadata={"kept": 1}))  # type: ignore[arg-type]  # a dict is taken

@@ -248,7 +248,7 @@ def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptur
     second = book.add_skill("d", "On Tuesday Bo is on duty.", cases=[bo])
     agent = Answering(lambda question, texts: SECRET)
     report = SkillTests(book, agent).run(without=True, note=False)
-    evidence = " ".join(each.evidence for each in unneeded_skills(book.skills(), report))
+    evidence = " ".join(skill.evidence for skill in unneeded_skills(book.skills(), report))
 
     class Merging:
         """A client that merges the two skills."""
@@ -341,7 +341,7 @@ def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_ti
     proof.end_run(1)
     kept = book.get_skill(skill.id)
     assert kept is not None and worked_example(case) in kept.content
-    assert {each.id: each.last_result for each in kept.cases}[case.id] == "passed"
+    assert {stored.id: stored.last_result for stored in kept.cases}[case.id] == "passed"
 
 
 EDITED = "A person has written where ware one is."
@@ -357,7 +357,7 @@ def test_a_skill_that_is_edited_during_the_final_test_keeps_the_edit_and_gets_no
     asked: list[str] = []
 
     def change(book: Skillbook) -> None:
-        skill = next(each for each in book.skills() if each.section == "x")
+        skill = next(stored for stored in book.skills() if stored.section == "x")
         if edit == "text":
             book.update_skill(skill.id, content=EDITED)
         elif edit == "removal":

@@ -104,7 +104,7 @@ def test_the_gate_is_shown_only_what_would_be_applied(tmp_path: Path) -> None:
     second = {**ADD, "content": "Round down."}
     with book_in(tmp_path) as book:
         learned(book, secret, ADD, BLAME, second, gate=gate, max_operations=1)
-        assert [[each.content for each in shown] for shown in gate.shown] == [["Round up.", None]]
+        assert [[skill.content for skill in shown] for shown in gate.shown] == [["Round up.", None]]
         assert [skill.content for skill in book.skills()] == ["Check the units.", "Round up."]
         leak, limit = (note["reason"] for note in book.history()[-1].skipped)
         assert "an access key" in leak and limit == "one answer may make at most 1 changes (max_operations)"
@@ -162,7 +162,7 @@ def test_ace_learn_with_a_gate_reports_what_it_refused(tmp_path: Path) -> None:
         learn = ("learn", "trace.txt", *model, "--gate", "counters", "--no-merge")
         done = ace(*learn, "--json", folder=tmp_path)
         assert (done.code, done.data["gate"]) == (0, {"accepted": 0, "refused": 1}), done.err
-        assert [each["reason"] for each in done.data["left_out"]] == ["gate: net score 2 -> 0 (-2)"]
+        assert [omission["reason"] for omission in done.data["left_out"]] == ["gate: net score 2 -> 0 (-2)"]
         shown = ace(*learn, "--again", folder=tmp_path)
         rows = [" ".join(line.split()) for line in shown.out.splitlines()]
         assert "traces whose changes the gate accepted 0" in rows

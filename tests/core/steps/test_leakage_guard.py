@@ -106,7 +106,7 @@ def test_a_secret_is_written_nowhere(tmp_path: Path) -> None:
         runner.run([Sample("How?", ground_truth="so")])
         [entry] = [entry for entry in runner.skillbook.history() if entry.skipped]
         assert entry.skipped[0]["reason"] == "it seems to contain an access key"
-        operations = [json.dumps(each.skipped) for each in runner.skillbook.history()]
+        operations = [json.dumps(change.skipped) for change in runner.skillbook.history()]
         assert not any(KEY in text for text in operations)
         runner.skillbook.close()
 

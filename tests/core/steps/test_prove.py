@@ -211,7 +211,7 @@ def test_a_lesson_stays_if_the_skill_that_it_breaks_only_lacks_its_example(tmp_p
 
 def test_proving_costs_one_call_for_what_is_known_and_two_to_four_for_each_new_skill() -> None:
     lessons = [lesson_number(number) for number in range(1, 13)]
-    known = [replace(each, question=each.question.replace("What is", "Tell me")) for each in lessons[:6]]
+    known = [replace(lesson, question=lesson.question.replace("What is", "Tell me")) for lesson in lessons[:6]]
     book = Skillbook()
     script = correcting_script(*lessons, *known)
     calls, proofs = learned(book, script, chats([*lessons, *known]), dedup_config=DeduplicationConfig(enabled=False))
@@ -249,12 +249,12 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
     lessons = [lesson_number(number) for number in range(1, 17)]
 
     def script(request: ScriptedRequest) -> Mapping[str, Any]:
-        found = next((each for each in lessons if each.question in request.text.splitlines()[-1]), None)
+        found = next((lesson for lesson in lessons if lesson.question in request.text.splitlines()[-1]), None)
         if '"rule"' in json.dumps(request.body):
-            told = next(each for each in lessons if each.correction in request.text)
+            told = next(lesson for lesson in lessons if lesson.correction in request.text)
             return {"rule": told.rule}
         if '"final_answer"' in json.dumps(request.body):
-            found = next(each for each in reversed(lessons) if each.question in request.text)
+            found = next(lesson for lesson in reversed(lessons) if lesson.question in request.text)
             known = found.rule in request.text or f"{found.question} -> {found.right}" in request.text
             return {"final_answer": found.right if known else found.wrong}
         raise AssertionError(request.text)
@@ -396,10 +396,12 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
         left = ProveStep(Agent(client))(ctx).skill_manager_output
         small = ProveStep(SmallModelAgent(client))(ctx).skill_manager_output
     assert judged is not None and left is not None and small is not None
-    assert [each.cases[0].last_result for each in judged.operations] == ["passed"]
-    assert [each.cases[0].last_result for each in left.operations] == ["not_run"], "nothing is proven without a judge"
-    assert [each.content for each in left.operations] == [polite.rule]
-    [words] = [each.content or "" for each in small.operations]
+    assert [change.cases[0].last_result for change in judged.operations] == ["passed"]
+    assert [change.cases[0].last_result for change in left.operations] == ["not_run"], (
+        "nothing is proven without a judge"
+    )
+    assert [change.content for change in left.operations] == [polite.rule]
+    [words] = [change.content or "" for change in small.operations]
     assert words.startswith(polite.correction), "the rule of a small model that nothing has proven is not trusted"
 
 
@@ -499,7 +501,7 @@ def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> 
             before = len(server.requests)
             output = step(ctx).skill_manager_output
             assert output is not None
-            assert [each.type for each in output.operations] == types
+            assert [change.type for change in output.operations] == types
             if types == ["UPDATE"]:
                 assert len(server.requests) == before, "no call is made for it"
                 assert output.operations[0].skill_id == book.skills()[0].id

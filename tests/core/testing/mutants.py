@@ -81,7 +81,7 @@ STORES = (
         "notes of all runs are returned",
         (
             "    def progress(self, run):\n"
-            "        return [row for each in ('b', run) for row in super(MutantStore, self).progress(each)]\n"
+            "        return [row for id in ('b', run) for row in super(MutantStore, self).progress(id)]\n"
         ),
     ),
     (

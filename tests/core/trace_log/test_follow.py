@@ -39,18 +39,18 @@ class Follower:
         self._thread.start()
 
     def _run(self, tasks: tuple[str, ...]) -> None:
-        for each in self.log.follow(tasks, interval=0.01, cancel_token=self.token):
+        for entry in self.log.follow(tasks, interval=0.01, cancel_token=self.token):
             with self._has_more:
-                self.found.append(each)
+                self.found.append(entry)
                 self._has_more.notify()
 
     def ids_until(self, last: int) -> list[int]:
         """Wait until a trace was yielded, and return the ids of all so far."""
         with self._has_more:
-            while str(last) not in (each.trace.trace_id for each in self.found):
+            while str(last) not in (entry.trace.trace_id for entry in self.found):
                 self._has_more.wait(1.0)
                 assert self._thread.is_alive(), "the follower has ended"
-            return [int(each.trace.trace_id) for each in self.found]
+            return [int(entry.trace.trace_id) for entry in self.found]
 
     def stop(self) -> None:
         self.token.cancel()
@@ -74,7 +74,7 @@ def test_a_log_that_does_not_exist_yet_is_waited_for(path: Path, follower: Follo
     for number in range(3):
         log.append(trace(number))
         assert follower.ids_until(number) == list(range(number + 1))
-    assert [each.line for each in follower.found] == [1, 2, 3]
+    assert [entry.line for entry in follower.found] == [1, 2, 3]
 
 
 def test_only_the_traces_of_the_tasks_are_yielded(path: Path) -> None:
@@ -170,8 +170,8 @@ def test_a_cancelled_token_ends_it_also_between_two_traces(path: Path) -> None:
         log.append(trace(number))
     token = CancellationToken()
     found = []
-    for each in log.follow(cancel_token=token, interval=3600):
-        found.append(each.trace.trace_id)
+    for entry in log.follow(cancel_token=token, interval=3600):
+        found.append(entry.trace.trace_id)
         if len(found) == 2:
             token.cancel()
     assert found == ["0", "1"]

@@ -171,7 +171,7 @@ def test_a_deeply_nested_line_is_read_or_is_a_problem(tmp_path: Path, depth: int
     lines = [f'{{"bead_id": "bd-1", "outcome": "success", {field}: {nested}}}' for field in fields]
     log = TraceLog(tmp_path / "log.jsonl")
     log.path.write_text("\n".join(lines), encoding="utf-8")
-    found = [each.line for each in log.read()]
+    found = [entry.line for entry in log.read()]
     assert log.problem_count + len(found) == 4
     assert all(isinstance(part, dict | ValueError) for line in lines[:2] for _, part in parts_of(_parsed(line)))
 

@@ -32,7 +32,7 @@ _LOW_CONTRAST = """
   const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3]));
   const backdrop = element => {
     const layers = [];
-    for (let each = element; each; each = each.parentElement) layers.push(rgba(getComputedStyle(each).backgroundColor));
+    for (let node = element; node; node = node.parentElement) layers.push(rgba(getComputedStyle(node).backgroundColor));
     return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
   };
   const luminance = colour => {
@@ -58,21 +58,21 @@ _LOW_CONTRAST = """
 
 _UNLABELLED = """
 () => [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, progress, meter, svg")]
-  .filter(each => !(each.labels && each.labels.length) && !each.getAttribute("aria-label") && !each.textContent.trim())
-  .map(each => each.outerHTML.slice(0, 120))
+  .filter(node => !(node.labels && node.labels.length) && !node.getAttribute("aria-label") && !node.textContent.trim())
+  .map(node => node.outerHTML.slice(0, 120))
 """
 
 _STICKING_OUT = """
 () => [...document.querySelectorAll("main, main *, .foot, .minor-row")]
-  .filter(each => each.getBoundingClientRect().right > innerWidth)
-  .map(each => each.outerHTML.slice(0, 120)).slice(0, 5)
+  .filter(node => node.getBoundingClientRect().right > innerWidth)
+  .map(node => node.outerHTML.slice(0, 120)).slice(0, 5)
 """
 
-_FOREIGN_ELEMENTS = """
+_FOREIGN_nodeS = """
 () => [...document.querySelectorAll("script:not([src^='/static/']), iframe, object, embed, img, video, audio, style,"
     + " base, svg image, foreignObject, [style], [srcdoc], [action^='javascript'], [href^='javascript']")]
   .concat([...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => a.name.startsWith("on"))))
-  .map(each => each.outerHTML.slice(0, 120))
+  .map(node => node.outerHTML.slice(0, 120))
 """
 
 
@@ -99,7 +99,7 @@ _ODD_SIZES = """
   }
   for (const form of document.querySelectorAll(".filters")) {
     const controls = [...form.querySelectorAll("input:not([type=hidden]), select, button, .button")]
-      .map(each => [each, each.getBoundingClientRect()]);
+      .map(node => [node, node.getBoundingClientRect()]);
     for (const [one, first] of controls) for (const [other, second] of controls)
       if (first.top < second.bottom && second.top < first.bottom
           && Math.abs(first.bottom - second.bottom) + Math.abs(first.top - second.top) > 0.5)
@@ -187,7 +187,7 @@ def check_focus_order(page: Page) -> None:
     """The tab key goes through everything that can be used in the order in which it is read, starting with the skip."""
     wanted: list[Any] = page.evaluate(
         """() => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")]
-            .filter(each => each.checkVisibility()).map(each => each.outerHTML.slice(0, 160))"""
+            .filter(node => node.checkVisibility()).map(node => node.outerHTML.slice(0, 160))"""
     )
     got = []
     for _ in wanted:
@@ -200,7 +200,7 @@ def check_focus_order(page: Page) -> None:
 def check_nothing_executed(page: Page) -> None:
     """No markup of a text became an element of the page, and no script of it ran."""
     assert page.evaluate("() => window.executed === undefined"), page.url
-    assert page.evaluate(_FOREIGN_ELEMENTS) == [], page.url
+    assert page.evaluate(_FOREIGN_nodeS) == [], page.url
 
 
 def check_screenshot(page: Page, name: str) -> None:

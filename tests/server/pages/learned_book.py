@@ -79,8 +79,10 @@ def learn_book(folder: Path) -> Path:
     (chats / "monday.jsonl").write_text("\n".join(lines[:4]) + "\n", encoding="utf-8")
     broken = json.dumps({"messages": [{"role": "user", "content": "BROKEN RECORD"}]})
     (chats / "tuesday.jsonl").write_text("\n".join([*lines[4:], broken]) + "\n", encoding="utf-8")
-    everything = [{"id": each.id, "question": each.question, "ground_truth": each.ground_truth} for each in samples()]
-    _write(folder / "train.jsonl", [each for place, each in enumerate(everything) if place % 3])
+    everything = [
+        {"id": sample.id, "question": sample.question, "ground_truth": sample.ground_truth} for sample in samples()
+    ]
+    _write(folder / "train.jsonl", [record for place, record in enumerate(everything) if place % 3])
     _write(folder / "held-out.jsonl", everything[::3])
     days = iter(range(60))
 
@@ -115,4 +117,4 @@ def learn_book(folder: Path) -> Path:
 
 
 def _write(path: Path, records: list[dict[str, Any]]) -> None:
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")

@@ -172,10 +172,8 @@ def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, 
     with Skillbook.open(tmp_path / "new.db"):
         pass
     Skillbook().save_to_file(tmp_path / "team.json")
-    check_every_look(
-        new_page(), view("new.db"), ["/", *(f"/books/new{each}" for each in ("", "/versions", "/compare", "/runs"))],
-        name="new.db",
-    )  # fmt: skip
+    pages = ["/", *(f"/books/new{suffix}" for suffix in ("", "/versions", "/compare", "/runs"))]
+    check_every_look(new_page(), view("new.db"), pages, name="new.db")
     check_every_look(new_page(), view("team.json"), ["/", "/books/team/versions"], name="team.json")
 
 

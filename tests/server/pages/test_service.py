@@ -298,19 +298,19 @@ def test_review_twenty_items_by_keyboard(world: World, new_page: NewPage) -> Non
     page.get_by_text("Nothing waits for you").wait_for()
     assert page.evaluate("() => window.same")  # without a reload
     rows = {row.id: row for row in world.rows(tables.review)}
-    assert [rows[each].state for each in ids[:3]] == ["accepted", "rejected", "edited"]
+    assert [rows[id].state for id in ids[:3]] == ["accepted", "rejected", "edited"]
     feedback = {row.id: row for row in world.rows(tables.feedback)}
-    states = [feedback[rows[each].feedback].state for each in ids[:3]]
+    states = [feedback[rows[id].feedback].state for id in ids[:3]]
     assert states == ["new", "rejected", "new"]
     assert world.service.seal.open(feedback[rows[ids[2]].feedback].correction) == "Petersen 2"
     page.reload()
     with page.expect_download() as download:
         page.get_by_role("link", name="Export decisions").click()
     exported = [json.loads(line) for line in download.value.path().read_text(encoding="utf-8").splitlines()]
-    assert [each["decision"] for each in exported[:3]] == ["accepted", "rejected", "edited"]
+    assert [record["decision"] for record in exported[:3]] == ["accepted", "rejected", "edited"]
     assert (exported[2]["question"], exported[2]["ground_truth"]) == ("Question 2?", "Petersen 2")
     newest = world.rows(tables.audit, tables.audit.c.what == "text.read")[-1]
-    assert newest.object.split() == [each["id"] for each in exported]  # it names what was read
+    assert newest.object.split() == [record["id"] for record in exported]  # it names what was read
     assert audit.check(world.service.database).problem is None
 
 
@@ -748,7 +748,7 @@ def test_markup_of_users_is_displayed_and_never_executed(world: World, new_page:
 def test_a_template_escapes_everything_and_has_nothing_inline(template: Path) -> None:
     text = template.read_text(encoding="utf-8")
     assert re.findall(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=|javascript:|hx-on|hx-vals", text) == []
-    assert all("src=" in each for each in re.findall(r"<script[^>]*>", text))
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", text))
 
 
 def test_htmx_is_the_file_that_the_reference_names() -> None:

@@ -27,7 +27,9 @@ from tests.support.scripted_server import ScriptedServer
 
 def commands(page: str) -> list[str]:
     """Return the commands that a page shows to copy."""
-    return [re.sub(r"<[^>]+>", "", html.unescape(each)) for each in re.findall(r'class="command">(.*?)</code>', page)]
+    return [
+        re.sub(r"<[^>]+>", "", html.unescape(command)) for command in re.findall(r'class="command">(.*?)</code>', page)
+    ]
 
 
 def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
         assert answer.headers["content-disposition"].endswith('.csv"')
         records = client.get(f"{path}format=json").json()
         found = list(csv.DictReader(io.StringIO(answer.text)))
-        as_text = [{name: "" if value is None else str(value) for name, value in each.items()} for each in records]
+        as_text = [{name: "" if value is None else str(value) for name, value in record.items()} for record in records]
         assert found == as_text
         return found
 
@@ -232,7 +234,7 @@ def test_every_table_of_a_book_is_exported(learned: Path, view: View) -> None:
 def test_a_run_tells_the_samples_that_taught_something_from_the_others(learned: Path, view: View) -> None:
     with Skillbook.open(learned) as book:
         runs = {entry.key.run for entry in book.history() if entry.key is not None}
-        [run] = [each for each in runs if each.startswith("train-")]
+        [run] = [name for name in runs if name.startswith("train-")]
         entries = [entry for entry in book.history() if entry.key is not None and entry.key.run == run]
     samples = [entry for entry in entries if entry.key is not None and "train.jsonl" in entry.key.sample]
     taught = [entry for entry in samples if entry.events]
@@ -244,7 +246,7 @@ def test_a_run_tells_the_samples_that_taught_something_from_the_others(learned: 
     [row] = csv.DictReader(io.StringIO(client.get(f"/books/skills/runs?format=csv&q={run}").text))
     assert (row["learned"], row["no_change"]) == (str(len(taught)), str(len(samples) - len(taught)))
     skills = [re.findall(r'class="id" href="[^"]*">([^<]+)', row) for row in page.split("<tr>")[2:]]
-    assert all(len(each) == len(set(each)) for each in skills)  # a skill that was updated and tagged is named once
+    assert all(len(skill) == len(set(skill)) for skill in skills)  # a skill that was updated and tagged is named once
 
 
 def test_a_run_shows_its_times_its_cost_and_why_samples_failed(learned: Path, view: View) -> None:
@@ -265,8 +267,8 @@ def test_a_comparison_says_what_differs_of_every_changed_skill(learned: Path, vi
     page = httpx.get(f"{view(learned)}/books/skills/compare?from=3").text
     changed = page.partition("<h2>Changed</h2>")[2].partition("</section>")[0].split("<li>")[1:]
     assert len(changed) >= 3
-    for each in changed:
-        assert "<ins>" in each or each.count("<p") > 1, each
+    for change in changed:
+        assert "<ins>" in change or change.count("<p") > 1, change
 
 
 def test_what_was_found_at_the_end_of_a_run_leads_to_the_run(learned: Path, view: View) -> None:

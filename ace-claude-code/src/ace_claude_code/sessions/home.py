@@ -90,12 +90,12 @@ def repository_of(folder: Path) -> Path:
         The root; the folder itself if it is not in a repository. A submodule is a separate repository.
     """
     folder = folder.absolute()
-    for each in (folder, *folder.parents):
-        mark = each / ".git"
+    for parent in (folder, *folder.parents):
+        mark = parent / ".git"
         if mark.is_dir():
-            return each
+            return parent
         if mark.is_file():
-            return _main_worktree(mark) or each
+            return _main_worktree(mark) or parent
     return folder
 
 

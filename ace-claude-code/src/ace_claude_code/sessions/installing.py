@@ -41,7 +41,7 @@ def install(settings: SessionSettings) -> Path:
     _check_ours(plugin)
     before = earlier_settings()
     data = plugin_data_folder()
-    missing = [each for each in (data, *plugin.parents, *data.parents) if not each.exists()]
+    missing = [path for path in (data, *plugin.parents, *data.parents) if not path.exists()]
     if before is not None and before.projects and settings.projects:
         settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
     JobQueue(state).make_folder()

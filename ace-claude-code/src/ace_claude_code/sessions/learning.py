@@ -318,11 +318,11 @@ def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts_in(each)
+        for item in value.values():
+            yield from _texts_in(item)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts_in(each)
+        for item in value:
+            yield from _texts_in(item)
 
 
 def _is_trivial(trace: Record) -> bool:

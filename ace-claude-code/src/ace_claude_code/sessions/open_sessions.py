@@ -171,7 +171,7 @@ def _read(path: Path) -> OpenSession | None:
         session_id=text_in(data, "session_id"),
         process=int(number_in(data, "process") or 0),
         seen_bytes=int(number_in(data, "seen_bytes") or 0),
-        shown_skill_ids=tuple(str(each) for each in list_in(data, "shown_skill_ids")),
+        shown_skill_ids=tuple(str(id) for id in list_in(data, "shown_skill_ids")),
     )
 
 

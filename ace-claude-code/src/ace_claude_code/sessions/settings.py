@@ -59,7 +59,7 @@ class SessionSettings:
         """
         found = folder.resolve()
         places = (found, repository_of(found))  # a worktree may be anywhere
-        return not self.projects or any(place.is_relative_to(each) for place in places for each in self.projects)
+        return not self.projects or any(place.is_relative_to(project) for place in places for project in self.projects)
 
 
 def read_settings(state: Path) -> SessionSettings | None:

@@ -98,7 +98,7 @@ def session_status() -> SessionStatus:
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
         queued = f"{counted(len(waiting), 'session')}{_and_failed(len(failed))}"
         headline = f"Installed for {whose}; {who} learns; waiting: {queued}."
-    sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(state, folder.name))
+    sessions = tuple(session for folder in sorted(state.glob("projects/*")) for session in _sessions_of(state, folder.name))
     books, unreadable = _books(state)
     return SessionStatus(
         installed=installed,
@@ -131,15 +131,15 @@ def _books(state: Path) -> tuple[list[LearnedBook], list[str]]:
             continue
         learned = tuple(
             LearnedSkill(
-                id=each.id,
-                content=each.content,
-                helpful=each.helpful,
-                harmful=each.harmful,
-                shown=uses[each.id].chosen,
-                cited=uses[each.id].cited,
-                pinned=each.pinned,
+                id=skill.id,
+                content=skill.content,
+                helpful=skill.helpful,
+                harmful=skill.harmful,
+                shown=uses[skill.id].chosen,
+                cited=uses[skill.id].cited,
+                pinned=skill.pinned,
             )
-            for each in skills
+            for skill in skills
         )
         found.append(LearnedBook(path.parent.name, str(path), learned))
     return found, problems

@@ -22,8 +22,8 @@ def stored_sessions(project: Path) -> list[Path]:
     """
     root = repository_of(project)
     key = project_key(root)
-    folders = [each for each in transcripts_folder().glob("*") if each.is_dir()]
-    found = [path for each in folders if _belongs(each, root, key) for path in each.glob("*.jsonl")]
+    folders = [path for path in transcripts_folder().glob("*") if path.is_dir()]
+    found = [path for folder in folders if _belongs(folder, root, key) for path in folder.glob("*.jsonl")]
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 

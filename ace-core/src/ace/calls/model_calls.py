@@ -351,7 +351,7 @@ class RecordedAnswers:
     def has_next(self) -> bool:
         """Return whether there is a recorded answer that has not been used yet."""
         with self._lock:
-            return any(not each.is_used for each in self._recorded())
+            return any(not call.is_used for call in self._recorded())
 
     def next(self, request: str, kind: str = "") -> str | None:
         """Return the recorded answer to a request, or None if the model has to be asked.
@@ -415,11 +415,11 @@ class RecordedAnswers:
             return self._name(len(self._recorded()) + self._kept)
 
     def _find(self, digest: str, kind: str) -> _Known | None:
-        unused = [each for each in self._recorded() if not each.is_used]
-        same_text = next((each for each in unused if each.digest == digest), None)
+        unused = [call for call in self._recorded() if not call.is_used]
+        same_text = next((call for call in unused if call.digest == digest), None)
         if same_text is not None or self._only_same_text or not kind:
             return same_text
-        return next((each for each in unused if each.kind == kind), None)
+        return next((call for call in unused if call.kind == kind), None)
 
     def _recorded(self) -> list[_Known]:
         """Return what earlier calls of the run have recorded."""

@@ -109,10 +109,10 @@ def client_keys(client: object) -> list[str]:
     keys: list[str] = []
     while client is not None:
         config: object = getattr(client, "config", None)
-        for each in (config, *getattr(config, "fallbacks", ())):
-            options = getattr(each, "options", None)
+        for model in (config, *getattr(config, "fallbacks", ())):
+            options = getattr(model, "options", None)
             keys += secrets_in(
-                {"api_key": getattr(each, "api_key", None), **(options if isinstance(options, Mapping) else {})}
+                {"api_key": getattr(model, "api_key", None), **(options if isinstance(options, Mapping) else {})}
             )
         client = getattr(client, "client", None)
     return [key for key in dict.fromkeys(keys) if len(key) >= _SHORTEST_SECRET]

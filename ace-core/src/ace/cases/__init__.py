@@ -1,6 +1,14 @@
 """Cases: extracts the questions that skills are learned from out of traces, and checks answers to them strictly."""
 
-from ace.cases.checks import answer_passes, check_for, check_of_correction, check_passes, other_alternatives, why_not
+from ace.cases.checks import (
+    answer_passes,
+    cases_of,
+    check_for,
+    check_of_correction,
+    check_passes,
+    other_alternatives,
+    why_not,
+)
 from ace.cases.corrections import (
     accepted_answer,
     answer_in,
@@ -8,7 +16,6 @@ from ace.cases.corrections import (
     corrections_in,
     steps_of_dialogue,
 )
-from ace.cases.extraction import cases_of
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 
 __all__ = [

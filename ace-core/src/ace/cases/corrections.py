@@ -230,7 +230,7 @@ def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
         >>> said = ["High water?", "2:30 pm", "Our table has an h: 14h30.", "You're right, sorry! 14h30"]
         >>> speakers = ("user", "assistant", "user", "assistant")
         >>> turns = [trace_step("message", who, text, "1") for who, text in zip(speakers, said)]
-        >>> [(each["wrong"], each["right"]) for each in corrections_in(turns)]
+        >>> [(found["wrong"], found["right"]) for found in corrections_in(turns)]
         [('2:30 pm', '14h30')]
     """
     found: list[TraceCorrection] = []
@@ -270,7 +270,7 @@ def correction_in_feedback(question: str, answer: str, feedback: str, ground_tru
         ground_truth: The right answer, if known.
 
     Example:
-        >>> [each["right"] for each in correction_in_feedback("Currency?", "EUR", "No, it should be SEK.")]
+        >>> [found["right"] for found in correction_in_feedback("Currency?", "EUR", "No, it should be SEK.")]
         ['SEK']
         >>> correction_in_feedback("Currency?", "SEK", "Correct.")
         []
@@ -341,7 +341,8 @@ def _made_from(question: str, wrong: str, correction: str) -> str:
     codes = {
         word
         for word in tokens(correction)
-        if word.lower() not in known and any(re.search(rf"(?<!\d){re.escape(each)}(?!\d)", word) for each in numbers)
+        if word.lower() not in known
+        and any(re.search(rf"(?<!\d){re.escape(number)}(?!\d)", word) for number in numbers)
     }
     return codes.pop() if len(codes) == 1 else ""
 
@@ -448,11 +449,11 @@ def _exchanges(steps: Sequence[TraceStep]) -> list[_Exchange]:
 
 
 def _correction(question: str, wrong: str, objections: Sequence[_Exchange]) -> TraceCorrection:
-    said = "\n".join(each.said for each in objections)
+    said = "\n".join(objection.said for objection in objections)
     right = ""
-    for each in reversed(objections):
-        answer = accepted_answer(each.answer)
-        if answer and _differs(answer, wrong) and not _insists(answer, wrong, each.said):
+    for objection in reversed(objections):
+        answer = accepted_answer(objection.answer)
+        if answer and _differs(answer, wrong) and not _insists(answer, wrong, objection.said):
             right = answer
             break
     return TraceCorrection(
@@ -515,9 +516,9 @@ def _evidence(question: str, wrong: str, said: str, right: str, reply: str, *, p
 
 def _points_of_form(question: str, said: str, objects: bool) -> int:
     points = 0
-    sentences = [each for each in _SENTENCES.split(said) if each.strip()]
-    asks = [each for each in sentences if each.rstrip().endswith("?") and not _RHETORICAL.match(each)]
-    stated = " ".join(each for each in sentences if not each.rstrip().endswith("?"))
+    sentences = [sentence for sentence in _SENTENCES.split(said) if sentence.strip()]
+    asks = [sentence for sentence in sentences if sentence.rstrip().endswith("?") and not _RHETORICAL.match(sentence)]
+    stated = " ".join(sentence for sentence in sentences if not sentence.rstrip().endswith("?"))
     if asks and (not stated or sentences[-1] in asks or _OWN.match(sentences[-1])):
         points -= 4
     elif asks and not objects and not _NORM.search(stated):
@@ -565,7 +566,8 @@ def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged
     if _bare(wrong) in _bare(said):
         points += 2
     if any(
-        has_digit(word) and any(word in each and word != each for each in tokens(stated)) for word in tokens(question)
+        has_digit(word) and any(word in token and word != token for token in tokens(stated))
+        for word in tokens(question)
     ):
         return points + 2  # a code that is made from the question
     return points + (2 if _shapes(stated) & _shapes(wrong) else 0)

@@ -145,7 +145,7 @@ def numbers_in(text: str) -> list[Decimal]:
         >>> [str(number) for number in numbers_in("2 of 12.50 km at 14:30 on 2024-05-03, tag 88-ML, 40%")]
         ['2', '12.50', '40']
     """
-    values = (number_in(each) for each in _NUMBER.findall(text))
+    values = (number_in(match) for match in _NUMBER.findall(text))
     return [value for value in values if value is not None]
 
 
@@ -215,7 +215,7 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
         codes,
         words.new,
     )
-    return tuple(dict.fromkeys(value for value in next((each for each in choices if each), ()) if value))
+    return tuple(dict.fromkeys(value for value in next((choice for choice in choices if choice), ()) if value))
 
 
 def deciding_values(case: SkillCase) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
             if not _is_value(word, place) or word.lower() in rejected or _is_asked(word, in_question, right):
                 continue
             found += _without_numbers_of_the_question(word, numbers)
-    spoken = " ".join(each for each, _ in _judged_sentences(correction, right))
+    spoken = " ".join(sentence for sentence, _ in _judged_sentences(correction, right))
     asked = {word.lower() for word in in_question}
     offered = re.search(r"\bor\b", case.question) is not None
     phrases = [
@@ -258,7 +258,7 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
     inside = {word.lower() for phrase in phrases for word in phrase.split() if len(phrase.split()) > 1}
     # A phrase that holds a value comes in the place of the value.
     kept = [value for value in found if value.lower() not in inside]
-    return tuple(dict.fromkeys([*kept, *(each for each in phrases if not _is_of_the_case(each, numbers))]))
+    return tuple(dict.fromkeys([*kept, *(phrase for phrase in phrases if not _is_of_the_case(phrase, numbers))]))
 
 
 def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
@@ -327,7 +327,7 @@ def inverted_number(text: str, case: SkillCase) -> str:
 
 def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequence[str]) -> tuple[bool, bool]:
     """Return whether a clause with a number contains the right answer, and whether one contains the wrong one."""
-    clauses = [each for each in _CLAUSE_END.split(text) if holds(each, number)]
+    clauses = [clause for clause in _CLAUSE_END.split(text) if holds(clause, number)]
     has_right = any(holds(clause, value) for clause in clauses for value in right)
     return has_right, any(holds(clause, value) for clause in clauses for value in wrong)
 
@@ -365,7 +365,7 @@ def content_words(text: str) -> list[str]:
 
 def has_digit(word: str) -> bool:
     """Return whether a word contains a digit."""
-    return any(each.isdigit() for each in word)
+    return any(character.isdigit() for character in word)
 
 
 def is_strong(word: str) -> bool:
@@ -495,12 +495,16 @@ def _judged_sentences(correction: str, right: Sequence[str]) -> list[tuple[str, 
     They also do so if they state when something else is right, such as "ERROR only if data is lost". Of mere
     comparisons, such as "Pier C is kept for boats longer than 9 metres", only the numbers are values.
     """
-    sentences = [each for each in SENTENCE_END.split(correction) if each.strip()]
-    decisive = {each for each in sentences if any(holds(each, value) for value in right)}
+    sentences = [sentence for sentence in SENTENCE_END.split(correction) if sentence.strip()]
+    decisive = {sentence for sentence in sentences if any(holds(sentence, value) for value in right)}
     if not decisive:
-        return [(each, True) for each in sentences]
-    decisive |= {each for each in sentences if _CONDITION.search(each)}
-    return [(each, each in decisive) for each in sentences if each in decisive or _COMPARISON.search(each)]
+        return [(sentence, True) for sentence in sentences]
+    decisive |= {sentence for sentence in sentences if _CONDITION.search(sentence)}
+    return [
+        (sentence, sentence in decisive)
+        for sentence in sentences
+        if sentence in decisive or _COMPARISON.search(sentence)
+    ]
 
 
 _CONDITION: Final = re.compile(r"\b(only (if|when|where|for|in|on)|unless|except)\b", re.IGNORECASE)
@@ -530,7 +534,7 @@ def _is_asked(word: str, in_question: set[str], right: Sequence[str]) -> bool:
     if any(word.lower() in value.lower().split() for value in right):
         return False
     if word.isalpha() and len(word) > 4:
-        return any(each[:4].lower() == word[:4].lower() for each in in_question)
+        return any(other[:4].lower() == word[:4].lower() for other in in_question)
     return word in in_question
 
 
@@ -588,7 +592,7 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
             numbers.append((place, value))
             pattern += rf"{gap}(?P<number{place}>[-\u2212]?(?:{_DIGITS}))"
         elif spellings and follows_number:
-            pattern += gap + "(?:" + "|".join(re.escape(each.casefold()) for each in spellings) + ")"
+            pattern += gap + "(?:" + "|".join(re.escape(spelling.casefold()) for spelling in spellings) + ")"
         else:
             pattern += gap + re.escape(word.casefold())
     folded = text.casefold()
@@ -608,8 +612,10 @@ def _shown(text: str, values: Collection[str]) -> str:
     whole = " ".join(text.split())
     if len(whole) <= _LONGEST_EXAMPLE:
         return whole
-    telling = [" ".join(each.split()) for each in SENTENCE_END.split(text) if any(holds(each, v) for v in values)]
-    short = " ... ".join(each for each in telling if each)
+    telling = [
+        " ".join(sentence.split()) for sentence in SENTENCE_END.split(text) if any(holds(sentence, v) for v in values)
+    ]
+    short = " ... ".join(sentence for sentence in telling if sentence)
     if short and len(short) <= _LONGEST_EXAMPLE:
         return f"... {short}"
     return f"{(short or whole)[: _LONGEST_EXAMPLE - 4].rstrip()} ..."

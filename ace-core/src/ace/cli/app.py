@@ -82,7 +82,7 @@ def _options_of_plugins(arguments: Sequence[str]) -> str:
         return ""
     from ace.plugins.access import all_observer_options
 
-    options = [f"- {_shown_option(each)}: {each.summary.rstrip('.')}." for each in all_observer_options()]
+    options = [f"- {_shown_option(option)}: {option.summary.rstrip('.')}." for option in all_observer_options()]
     return "\n".join(("Options of plugins, for all commands:\n", *options, "\n")) if options else ""
 
 
@@ -152,7 +152,11 @@ def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:
         UsageError: An argument is an option that the command does not have.
     """
     before_delimiter = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    hyphened = {each for each in before_delimiter if each != "-" and is_option_like(each) and len(each.split()) == 1}
+    hyphened = {
+        argument
+        for argument in before_delimiter
+        if argument != "-" and is_option_like(argument) and len(argument.split()) == 1
+    }
     if hyphened & _OF_EVERY_COMMAND:
         return  # nothing will be read but help
     chain, apps, _ = app.parse_commands(arguments)
@@ -160,9 +164,9 @@ def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:
         return
     _, bound, _, _ = app.parse_known_args(arguments)
     for value in bound.args:
-        for each in value if isinstance(value, list) else [value]:
-            if each in hyphened:
-                raise UsageError(_unknown_option(each, apps[-1], chain))
+        for item in value if isinstance(value, list) else [value]:
+            if item in hyphened:
+                raise UsageError(_unknown_option(item, apps[-1], chain))
 
 
 def _option_names(command: App) -> set[str]:

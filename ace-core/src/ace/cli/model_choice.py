@@ -95,7 +95,9 @@ def place_of_model(settings: Settings) -> str:
         return f"through the plugin {provider!r}"
     # LiteLLM reads these variables itself.
     variables = [f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"] if provider else []
-    address = settings.api_base or next((os.environ[each] for each in variables if os.environ.get(each)), None)
+    address = settings.api_base or next(
+        (os.environ[variable] for variable in variables if os.environ.get(variable)), None
+    )
     if address is not None:
         return f"at {_shown_address(address)}"
     return f"at the provider {provider!r}" if provider else "at its provider"

@@ -65,7 +65,7 @@ class CommandContext:
         """
         from ace.cli.settings import FIELDS, load_settings
 
-        names = [each.name for each in FIELDS]
+        names = [field.name for field in FIELDS]
         for option in options:
             if option not in names:
                 raise TypeError(
@@ -263,7 +263,9 @@ def why_unknown(name: str) -> str | None:
         loaded = catalogue().find(name).load()
     except UnknownPluginError as error:
         return (
-            str(error) if any(name.replace("-", "_") == each.installed.name for each in catalogue().plugins()) else None
+            str(error)
+            if any(name.replace("-", "_") == plugin.installed.name for plugin in catalogue().plugins())
+            else None
         )
     except PluginError as error:
         return str(error)

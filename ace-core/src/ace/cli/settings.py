@@ -414,9 +414,9 @@ def setting_tables(
     files = [(user, False)] * user.is_file() + ([] if project is None else [(project, True)])
     tables = []
     for path, is_project in files:
-        entries = [each for each in entries_in(path) if each.table == name]
-        values = {each.name: each.value for each in entries}
-        tables.append(SettingTable(path, values, {each.name: each.line for each in entries}, is_project))
+        entries = [entry for entry in entries_in(path) if entry.table == name]
+        values = {entry.name: entry.value for entry in entries}
+        tables.append(SettingTable(path, values, {entry.name: entry.line for entry in entries}, is_project))
     return [table for table in tables if table.values]
 
 
@@ -454,8 +454,8 @@ def project_file(folder: Path) -> Path | None:
     """
     folder = folder.resolve()
     above = [folder, *folder.parents]
-    root = next((place for place, each in enumerate(above) if (each / ".git").exists()), 0)
-    return next((each / "ace.toml" for each in above[: root + 1] if (each / "ace.toml").is_file()), None)
+    root = next((place for place, parent in enumerate(above) if (parent / ".git").exists()), 0)
+    return next((parent / "ace.toml" for parent in above[: root + 1] if (parent / "ace.toml").is_file()), None)
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -573,7 +573,7 @@ def load_settings(
         UsageError: A source holds an unknown name or a value that is out of range.
     """
     variables = os.environ if environ is None else environ
-    values: dict[str, SettingValue] = {each.name: each.default for each in FIELDS}
+    values: dict[str, SettingValue] = {field.name: field.default for field in FIELDS}
     origins = dict.fromkeys(values, "default")
     user = user_file(variables)
     if user.is_file():
@@ -583,13 +583,13 @@ def load_settings(
         _take_file(project, _trusted(project, _read_settings_file(project)), values, origins)
     if config is not None:
         _take_file(config, _read_settings_file(config), values, origins)
-    for each in FIELDS:
-        if variables.get(each.variable):
-            values[each.name] = _from_variable(each, variables[each.variable])
-            origins[each.name] = f"variable {each.variable}"
-        if flags.get(each.name) is not None:
-            values[each.name] = _from_flag(each, flags[each.name])
-            origins[each.name] = f"flag {_flag(each)}"
+    for setting in FIELDS:
+        if variables.get(setting.variable):
+            values[setting.name] = _from_variable(setting, variables[setting.variable])
+            origins[setting.name] = f"variable {setting.variable}"
+        if flags.get(setting.name) is not None:
+            values[setting.name] = _from_flag(setting, flags[setting.name])
+            origins[setting.name] = f"flag {_flag(setting)}"
     found: dict[str, Any] = {**values, "origins": origins}  # each value was checked against its field
     return Settings(**found)
 
@@ -755,7 +755,7 @@ def _problem_with_model(model: str) -> str | None:
     elif provider == "local":
         from ace.providers.local.catalogue import CATALOGUE
 
-        is_safe = any(name == each.name for each in CATALOGUE)
+        is_safe = any(name == field.name for field in CATALOGUE)
     else:
         is_safe = provider in _PROJECT_PROVIDERS and _PLAIN_NAME.fullmatch(name) is not None
     if is_safe:
@@ -776,22 +776,22 @@ def _is_this_machine(address: str) -> bool:
         return False
 
 
-def _from_variable(each: SettingField, text: str) -> SettingValue:
+def _from_variable(setting: SettingField, text: str) -> SettingValue:
     try:
-        return each.parsed(text)
+        return setting.parsed(text)
     except ValueError as error:
-        raise UsageError(f"the variable {each.variable} {error}") from error
+        raise UsageError(f"the variable {setting.variable} {error}") from error
 
 
-def _from_flag(each: SettingField, value: SettingValue) -> SettingValue:
+def _from_flag(setting: SettingField, value: SettingValue) -> SettingValue:
     try:
-        return each.checked(value)
+        return setting.checked(value)
     except ValueError as error:
-        raise UsageError(f"the option {_flag(each)} {error}") from error
+        raise UsageError(f"the option {_flag(setting)} {error}") from error
 
 
-def _flag(each: SettingField) -> str:
-    return f"--{each.name.replace('_', '-')}"
+def _flag(setting: SettingField) -> str:
+    return f"--{setting.name.replace('_', '-')}"
 
 
 def clock_from_environment(environ: Mapping[str, str] | None = None) -> Callable[[], datetime]:

@@ -127,7 +127,7 @@ def _yaml_value(path: Path, name: str, node: Node) -> object:
 
     if isinstance(node, yaml.MappingNode):
         return {}
-    if isinstance(node, yaml.SequenceNode) and not all(isinstance(each, yaml.ScalarNode) for each in node.value):
+    if isinstance(node, yaml.SequenceNode) and not all(isinstance(child, yaml.ScalarNode) for child in node.value):
         return {}
     try:
         value: object = yaml.SafeLoader("").construct_object(node, deep=True)

@@ -86,7 +86,7 @@ def ending_process() -> None:
 
 def heeded_signals() -> list[signal.Signals]:
     """Return the signals that end a command. A shell starts background jobs with Ctrl-C ignored, which is respected."""
-    return [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    return [signum for signum in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(signum) is not signal.SIG_IGN]
 
 
 def run_heeding_signals(command: Callable[[], int]) -> int:
@@ -102,12 +102,12 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
     if threading.current_thread() is not threading.main_thread():
         return command()  # an application runs it, and handles signals itself
     heeded = heeded_signals()
-    before = {each: signal.getsignal(each) for each in heeded}
+    before = {signum: signal.getsignal(signum) for signum in heeded}
     interrupter = _Interrupter()
     code = None
     try:  # a signal may come as soon as the first handler is there, and starting a thread takes time
-        for each in heeded:
-            signal.signal(each, interrupter.handle)
+        for signum in heeded:
+            signal.signal(signum, interrupter.handle)
         interrupter.watcher = _Watcher(frozenset(heeded))
         sys.unraisablehook = interrupter.repeat_if_lost
         code = command()
@@ -126,8 +126,8 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         else:
             if interrupter.watcher is not None:
                 interrupter.watcher.stop()
-            for each, old in before.items():
-                signal.signal(each, old)
+            for signum, old in before.items():
+                signal.signal(signum, old)
     return code
 
 
@@ -163,8 +163,8 @@ class _Interrupter:
 
 
 def _ignore(signals: Sequence[signal.Signals]) -> None:
-    for each in signals:
-        signal.signal(each, signal.SIG_IGN)
+    for signum in signals:
+        signal.signal(signum, signal.SIG_IGN)
 
 
 def _imports_native_module(frame: FrameType | None) -> bool:
@@ -273,7 +273,7 @@ def run_interruptibly(
         else:
             end_process()
 
-    before = {each: signal.signal(each, handle) for each in heeded_signals()}
+    before = {signum: signal.signal(signum, handle) for signum in heeded_signals()}
     try:
         thread = threading.Thread(target=do_work, name="ace-run", daemon=True)
         thread.start()
@@ -282,8 +282,8 @@ def run_interruptibly(
         thread.join()
     finally:
         if received == 0:
-            for each, old in before.items():
-                signal.signal(each, old)
+            for signum, old in before.items():
+                signal.signal(signum, old)
     [(result, error)] = outcome
     if error is not None:
         raise error

@@ -137,7 +137,9 @@ def _without_observer_options(arguments: Sequence[str], environ: MutableMapping[
             value = waiting.pop(0) if waiting[:1] and waiting[0] in option.values else "1"
         elif value not in option.values:
             raise UsageError(f"{name} takes {_one_of(option.values)}; got {value!r}")
-        missing = [each for each in option.required_variables.get(value, ()) if not environ.get(each, "").strip()]
+        missing = [
+            variable for variable in option.required_variables.get(value, ()) if not environ.get(variable, "").strip()
+        ]
         if missing:
             raise UsageError(f"{name} {value} requires {' and '.join(missing)}; set the environment variables")
         environ[option.variable] = value

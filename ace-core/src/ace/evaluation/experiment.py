@@ -108,6 +108,6 @@ def pooled(name: str, evaluations: Sequence[Evaluation]) -> Evaluation:
         evaluation.check_complete()
     answers: list[JudgedAnswer] = []
     for sample_id in evaluations[0].by_sample:
-        of_sample = [answer for each in evaluations for answer in each.by_sample[sample_id]]
+        of_sample = [answer for evaluation in evaluations for answer in evaluation.by_sample[sample_id]]
         answers += [replace(answer, repeat=repeat) for repeat, answer in enumerate(of_sample, 1)]
-    return Evaluation(name, tuple(answers), sum(each.planned for each in evaluations))
+    return Evaluation(name, tuple(answers), sum(evaluation.planned for evaluation in evaluations))

@@ -128,7 +128,8 @@ class CaseGate:
         >>> from ace.updates import UpdateBatch, UpdateOperation
         >>> class Parrot:
         ...     def generate(self, *, question, context, skillbook, **kwargs):
-        ...         return AgentOutput(reasoning="", final_answer=" ".join(each.content for each in skillbook.skills()))
+        ...         rules = [skill.content for skill in skillbook.skills()]
+        ...         return AgentOutput(reasoning="", final_answer=" ".join(rules))
         >>> book = Skillbook()
         >>> skill = book.add_skill("tides", "High water is at 14h30.")
         >>> _ = book.put_cases(skill.id, [SkillCase.make("High water?", CaseCheck("contains", "14h30"))])
@@ -195,7 +196,7 @@ class CaseGate:
         for skill in (*skills, *after):
             if skill.id in nearest:
                 found |= {case.id: (case, skill.id in affected) for case in skill.cases}
-        ordered = sorted(found.values(), key=lambda each: each[0].last_result != "passed")
+        ordered = sorted(found.values(), key=lambda pair: pair[0].last_result != "passed")
         return ordered[: self.max_cases]
 
 

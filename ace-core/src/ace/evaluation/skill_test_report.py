@@ -137,17 +137,17 @@ class SkillTestReport:
     @property
     def passed(self) -> Sequence[CaseTest]:
         """The cases that passed."""
-        return [each for each in self.cases if each.result == "passed"]
+        return [case for case in self.cases if case.result == "passed"]
 
     @property
     def failed(self) -> Sequence[CaseTest]:
         """The cases that failed."""
-        return [each for each in self.cases if each.result == "failed"]
+        return [case for case in self.cases if case.result == "failed"]
 
     @property
     def not_run(self) -> Sequence[CaseTest]:
         """The cases without a judged answer."""
-        return [each for each in self.cases if each.result == "not_run"]
+        return [case for case in self.cases if case.result == "not_run"]
 
     @property
     def share(self) -> float | None:
@@ -156,7 +156,7 @@ class SkillTestReport:
         A case that could not be asked because of an error counts as not passed. One that cannot be judged here does not
         count.
         """
-        counted = len(self.passed) + sum(each.is_wrong for each in self.cases)
+        counted = len(self.passed) + sum(case.is_wrong for case in self.cases)
         return len(self.passed) / counted if counted else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,8 +170,8 @@ class SkillTestReport:
             "stopped_by": self.stopped_by,
             "is_noted": self.is_noted,
             "spent": asdict(self.spent),
-            "cases": [each.to_dict() for each in self.cases],
-            "skills": [each.to_dict() for each in self.skills],
+            "cases": [case.to_dict() for case in self.cases],
+            "skills": [skill.to_dict() for skill in self.skills],
         }
 
 
@@ -193,19 +193,19 @@ def junit_xml(report: SkillTestReport, name: str = "skillbook") -> str:
     """
     from xml.etree import ElementTree
 
-    errors = sum(each.is_error for each in report.cases)
+    errors = sum(case.is_error for case in report.cases)
     counts = {
         "tests": len(report.cases),
         "failures": len(report.failed),
         "errors": errors,
         "skipped": len(report.not_run) - errors,
-        "time": f"{sum(each.seconds for each in report.cases):.3f}",
+        "time": f"{sum(case.seconds for case in report.cases):.3f}",
     }
     suite = ElementTree.Element("testsuite", {"name": _for_xml(name)})
     for key, value in counts.items():
         suite.set(key, str(value))
-    for each in report.cases:
-        suite.append(_junit_case(each))
+    for case in report.cases:
+        suite.append(_junit_case(case))
     ElementTree.indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suite, encoding="unicode")}\n'
 

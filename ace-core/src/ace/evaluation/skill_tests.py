@@ -123,7 +123,7 @@ class SkillTests:
         >>> skill = book.add_skill("tides", "It is 14h30.")
         >>> kept = book.put_cases(skill.id, [SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))])
         >>> report = SkillTests(book, Parrot()).run()
-        >>> [(each.skill_id, each.verdict) for each in report.skills], report.share
+        >>> [(skill.skill_id, skill.verdict) for skill in report.skills], report.share
         ([('tides-00001', 'proven')], 1.0)
     """
 
@@ -161,7 +161,7 @@ class SkillTests:
         Raises:
             ValueError: An id of `only` is unknown.
         """
-        return [each.case for each in self._chosen(only, changed=changed)]
+        return [choice.case for choice in self._chosen(only, changed=changed)]
 
     def unanswered(
         self,
@@ -236,15 +236,17 @@ class SkillTests:
         with run.counted():
             in_book = run.ask_all(chosen, skills, in_book=True)
             tests = {
-                each.case.id: _case_test(each, given) for each, given in zip(chosen, in_book, strict=True) if given
+                choice.case.id: _case_test(choice, given)
+                for choice, given in zip(chosen, in_book, strict=True)
+                if given
             }
             cures = self._asked_alone(run, chosen, skills, tests) if alone else dict[str, tuple[str, ...]]()
             unneeded = self._unneeded(run, chosen, skills, tests) if without else frozenset[str]()
         is_whole = len(tests) == len(chosen) and not (alone or without)
         return SkillTestReport(
             cases=tuple(
-                tests.get(each.case.id) or _case_test(each, _Given(reason="the test was stopped before"))
-                for each in chosen
+                tests.get(choice.case.id) or _case_test(choice, _Given(reason="the test was stopped before"))
+                for choice in chosen
             ),
             skills=tuple(
                 _verdict(skill, tests, cures.get(skill.id, ()), skill.id in unneeded)
@@ -269,16 +271,16 @@ class SkillTests:
             for name in only:
                 if name not in known:
                     raise ValueError(f"no active skill, and no case of one, has the id {name!r}")
-            chosen = [each for each in chosen if each.case.id in only or not set(only).isdisjoint(each.ids)]
-        return [each for each in chosen if self._is_changed(each)] if changed else chosen
+            chosen = [choice for choice in chosen if choice.case.id in only or not set(only).isdisjoint(choice.ids)]
+        return [choice for choice in chosen if self._is_changed(choice)] if changed else chosen
 
     def _is_changed(self, chosen: _Chosen) -> bool:
         """Whether a case has to be asked again, because of changes since it was asked last."""
         case = chosen.case
-        if any((each.last_result, each.model) != ("passed", self.model) for each in chosen.copies):
+        if any((copy.last_result, copy.model) != ("passed", self.model) for copy in chosen.copies):
             return True
         everything = self.book.skills(include_invalid=True)
-        since = min(_moment(each.last_run_at) for each in chosen.copies)
+        since = min(_moment(copy.last_run_at) for copy in chosen.copies)
         changed = {skill.id for skill in everything if _moment(skill.updated_at) >= since}
         if not changed:
             return False
@@ -309,7 +311,7 @@ class SkillTests:
         shown = [skill for skill in self.prover.shown(case.question, skills) if skill.id != own.id]
         # If times are equal, as with a stopped clock, the later position decides.
         newest = sorted(shown, key=lambda skill: _moment(skill.updated_at))[::-1]
-        copy = next((each for each in own.cases if each.id == case.id), case)
+        copy = next((own_case for own_case in own.cases if own_case.id == case.id), case)
         later = [
             skill
             for skill in newest
@@ -324,10 +326,10 @@ class SkillTests:
     ) -> dict[str, tuple[str, ...]]:
         """Ask the cases with each of their skills alone; return what interferes, by the id of the affected skill."""
         pairs = [
-            (each.case, skill)
-            for each in chosen
-            if each.case.id in tests and tests[each.case.id].result != "not_run"
-            for skill in each.skills
+            (choice.case, skill)
+            for choice in chosen
+            if choice.case.id in tests and tests[choice.case.id].result != "not_run"
+            for skill in choice.skills
         ]
         for (case, skill), given in zip(pairs, run.each(lambda pair: run.ask(pair[0], [pair[1]]), pairs), strict=True):
             if given is not None:
@@ -347,7 +349,7 @@ class SkillTests:
             if run.token.is_cancelled:
                 break
             run.plan(1)
-            if run.ask(case, [each for each in skills if each.id != other.id]).passed:
+            if run.ask(case, [shown for shown in skills if shown.id != other.id]).passed:
                 return other.id
         return ""
 
@@ -359,36 +361,38 @@ class SkillTests:
         They are omitted together, because of two skills with the same rule one can be omitted, but not both. If a case
         fails without them, those that were shown with it are put back. The set only shrinks, so the loop ends.
         """
-        asked = [each for each in chosen if each.case.id in tests and tests[each.case.id].result != "not_run"]
-        for each, given in zip(asked, run.ask_all(asked, []), strict=True):
+        asked = [choice for choice in chosen if choice.case.id in tests and tests[choice.case.id].result != "not_run"]
+        for choice, given in zip(asked, run.ask_all(asked, []), strict=True):
             if given is not None:
-                test = tests[each.case.id]
-                tests[each.case.id] = replace(
+                test = tests[choice.case.id]
+                tests[choice.case.id] = replace(
                     test, without=given.passed, answer_without=self.prover.hidden(given.answer)
                 )
-        passed = [each for each in asked if tests[each.case.id].result == "passed"]
-        bare = {each.case.id for each in passed if tests[each.case.id].without}
+        passed = [choice for choice in asked if tests[choice.case.id].result == "passed"]
+        bare = {choice.case.id for choice in passed if tests[choice.case.id].without}
         found = {skill.id for skill in skills if skill.cases and all(case.id in bare for case in skill.cases)}
         while found and not run.token.is_cancelled:
             rest = [skill for skill in skills if skill.id not in found]
             run.plan(len(passed))
             answers = run.ask_all(passed, rest)
-            broken = [each for each, given in zip(passed, answers, strict=True) if given is None or not given.passed]
+            broken = [
+                choice for choice, given in zip(passed, answers, strict=True) if given is None or not given.passed
+            ]
             if not broken:
                 return frozenset(found)
-            back = {id for each in broken for id in (*each.ids, *tests[each.case.id].shown)} & found
+            back = {id for choice in broken for id in (*choice.ids, *tests[choice.case.id].shown)} & found
             found -= back or set(found)
         return frozenset()
 
     def _note(self, chosen: Sequence[_Chosen], answers: Sequence[_Given | None], at: str, author: str) -> bool:
         """Write new results into the book. Returns whether there were any."""
         results: dict[str, list[SkillCase]] = {}
-        contents = {skill.id: skill.content for each in chosen for skill in each.skills}
-        for each, given in zip(chosen, answers, strict=True):
+        contents = {skill.id: skill.content for choice in chosen for skill in choice.skills}
+        for choice, given in zip(chosen, answers, strict=True):
             if given is None or given.passed is None:
                 continue
             result = _result_of(given)
-            for skill, case in zip(each.skills, each.copies, strict=True):
+            for skill, case in zip(choice.skills, choice.copies, strict=True):
                 if given.is_kept and (case.last_result, case.model) == (result, self.model):
                     continue  # nothing was asked, so the book already has this result
                 noted = self.prover.judged(case, given.passed, given.answer)
@@ -458,7 +462,7 @@ class _Run:
         self, chosen: Sequence[_Chosen], skills: Sequence[Skill], *, in_book: bool = False
     ) -> list[_Given | None]:
         """Ask the questions of several cases with the same skills."""
-        return self.each(lambda each: self.ask(each.case, skills, in_book=in_book), chosen)
+        return self.each(lambda choice: self.ask(choice.case, skills, in_book=in_book), chosen)
 
     def ask(self, case: SkillCase, skills: Sequence[Skill], *, in_book: bool = False) -> _Given:
         """Ask the question of a case, unless the answer is known or cannot be judged.
@@ -584,7 +588,7 @@ def _reported(
     chosen: Sequence[_Chosen], skills: Sequence[Skill], only: Collection[str] | None, *, changed: bool
 ) -> list[Skill]:
     """Return the skills to give a verdict on: those of the cases, and requested ones without cases."""
-    tested = {id for each in chosen for id in each.ids}
+    tested = {id for choice in chosen for id in choice.ids}
     meant = set[str]() if changed else {skill.id for skill in skills} if only is None else set(only)
     return [skill for skill in skills if skill.id in tested or (skill.id in meant and not skill.cases)]
 
@@ -594,9 +598,9 @@ def _planned(
 ) -> list[tuple[SkillCase, Sequence[Skill]]]:
     """Return the questions that are asked in any case, each with its skills."""
     return [
-        (each.case, shown)
-        for each in chosen
-        for shown in (skills, *([[skill] for skill in each.skills] if alone else []), *([[]] if without else []))
+        (choice.case, shown)
+        for choice in chosen
+        for shown in (skills, *([[skill] for skill in choice.skills] if alone else []), *([[]] if without else []))
     ]
 
 

@@ -56,7 +56,7 @@ def recognise(record: object) -> float:
         return 0.9 if _is_head(head) else 0.0
     if not all(map(_is_export, record if isinstance(record, list) else [record])):
         return 0.0
-    return 0.9 if any(isinstance(each, Mapping) and is_of_agent(each) for _, _, each in _records_in(record)) else 0.0
+    return 0.9 if any(isinstance(span, Mapping) and is_of_agent(span) for _, _, span in _records_in(record)) else 0.0
 
 
 def parts_of(value: object) -> list[tuple[str | None, object]]:
@@ -168,8 +168,8 @@ class _Part:
 def _records_in(value: object) -> Iterator[tuple[str, Record, object]]:
     """Yield each span and log record with its kind and resource; broken ones as they are."""
     if isinstance(value, list):
-        for each in value:
-            yield from _records_in(each)
+        for item in value:
+            yield from _records_in(item)
     if not isinstance(value, Mapping):
         return
     if _is_bare_span(value):
@@ -230,7 +230,7 @@ def _is_head(head: bytes) -> bool:
     lines = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     first, _, _ = lines.partition("\n")
     values = [completed_json(text)[0] for text in dict.fromkeys([lines, first])]
-    return any(map(_is_export, (each for value in values for each in (value if isinstance(value, list) else [value]))))
+    return any(map(_is_export, (item for value in values for item in (value if isinstance(value, list) else [value]))))
 
 
 def _values_of(source: object) -> Sequence[object]:

@@ -203,11 +203,11 @@ class _SpanReader:
     def __init__(self, record: Record, logs: Iterable[Record]) -> None:
         self._record = record
         self._attributes = attributes_of(record)
-        self._events = [(_event_name(each, held := attributes_of(each)), _with_body(each, held)) for each in logs]
-        for each in list_in(record, "events"):
-            if isinstance(each, Mapping):
-                held = attributes_of(each)
-                self._events.append((_event_name(each, held), held))
+        self._events = [(_event_name(log, held := attributes_of(log)), _with_body(log, held)) for log in logs]
+        for event in list_in(record, "events"):
+            if isinstance(event, Mapping):
+                held = attributes_of(event)
+                self._events.append((_event_name(event, held), held))
         self._cut = 0
 
     def span(self) -> Span:
@@ -220,7 +220,7 @@ class _SpanReader:
             returned = _numbered(self._attributes, "retrieval.documents") or None
         if kind != "tool":
             given = given or messages_in(asked)
-            answers = answers or [each for each in messages_in(returned) if each.role == "assistant"][-1:]
+            answers = answers or [message for message in messages_in(returned) if message.role == "assistant"][-1:]
         return Span(
             id=self._id("spanId", "span_id"),
             parent=text_in(self._record, "parentSpanId", "parent_span_id", "parent_id"),
@@ -249,7 +249,9 @@ class _SpanReader:
                 return kind
         if "gen_ai.tool.name" in self._attributes:
             return "tool"
-        has_answer = any(name.startswith(tuple(f"{each}." for each in _NUMBERED_OUTPUT)) for name in self._attributes)
+        has_answer = any(
+            name.startswith(tuple(f"{prefix}." for prefix in _NUMBERED_OUTPUT)) for name in self._attributes
+        )
         return "model" if has_answer else "other"
 
     def _named(self, names: Sequence[str]) -> object:
@@ -279,7 +281,9 @@ class _SpanReader:
         return messages_in(value, speaker) or list(self._event_messages(is_input=is_input))
 
     def _answers(self) -> list[Message]:
-        return [each for each in self._messages(_OUTPUT_MESSAGES, _NUMBERED_OUTPUT) if each.role == "assistant"]
+        return [
+            message for message in self._messages(_OUTPUT_MESSAGES, _NUMBERED_OUTPUT) if message.role == "assistant"
+        ]
 
     def _event_messages(self, *, is_input: bool) -> Iterator[Message]:
         which = "prompt" if is_input else "completion"
@@ -335,7 +339,7 @@ def messages_in(value: object, speaker: str = "user") -> list[Message]:
     if isinstance(value, list):
         if _is_pair(value):
             return [Message(_ROLES.get(value[0], value[0]), value[1])]
-        return [message for each in value for message in messages_in(each, speaker) if not isinstance(each, str)]
+        return [message for item in value for message in messages_in(item, speaker) if not isinstance(item, str)]
     if not isinstance(value, Mapping):
         return []
     fields = _unwrapped(value)
@@ -345,7 +349,7 @@ def messages_in(value: object, speaker: str = "user") -> list[Message]:
 
 
 def _is_pair(value: list[object]) -> TypeGuard[list[str]]:
-    return len(value) == 2 and all(isinstance(each, str) for each in value) and value[0] in _SPEAKERS
+    return len(value) == 2 and all(isinstance(item, str) for item in value) and value[0] in _SPEAKERS
 
 
 def _unwrapped(fields: Record) -> Record:
@@ -376,7 +380,7 @@ def _messages_of(fields: Record, speaker: str) -> Iterator[Message]:
     role = _ROLES.get(role, role)
     texts: list[str] = []
     thoughts = [text_in(fields, "reasoning_content", "reasoning", "thinking")]
-    calls = [_call(each) for each in _listed(fields.get("tool_calls")) if isinstance(each, Mapping)]
+    calls = [_call(call) for call in _listed(fields.get("tool_calls")) if isinstance(call, Mapping)]
     answered = 0
     for block in _blocks(fields):
         kind = text_in(block, "type")
@@ -409,7 +413,7 @@ def _blocks(fields: Record) -> list[Record]:
     content = next((fields[name] for name in ("parts", "contents", "content", "text") if name in fields), None)
     if isinstance(content, str):
         held = completed_json(content)[0]
-        has_blocks = isinstance(held, list) and all(isinstance(each, Mapping) and "type" in each for each in held)
+        has_blocks = isinstance(held, list) and all(isinstance(block, Mapping) and "type" in block for block in held)
         content = held if held and has_blocks else content
     blocks: list[Record] = []
     for block in _listed(content):
@@ -435,8 +439,8 @@ def _tool_text(value: object) -> str:
     messages = messages_in(value) if isinstance(value, Mapping) else []
     if messages and messages[-1].role == "tool":
         return messages[-1].text
-    if isinstance(value, list) and value and all(isinstance(each, Mapping) and "text" in each for each in value):
-        return "\n".join(text_in(each, "text") for each in value)
+    if isinstance(value, list) and value and all(isinstance(block, Mapping) and "text" in block for block in value):
+        return "\n".join(text_in(block, "text") for block in value)
     if isinstance(value, Mapping) and set(value) == {"output"}:
         return text_of(value["output"])
     return text_of(value)
@@ -460,10 +464,10 @@ def _numbered(attributes: Mapping[str, object], prefix: str) -> list[object]:
             continue
         *path, last = name.removeprefix(begin).split(".")
         here = tree
-        for each in path:
-            below = here.setdefault(each, {})
+        for key in path:
+            below = here.setdefault(key, {})
             if not isinstance(below, dict):  # a text where others have an object
-                below = here[each] = {}
+                below = here[key] = {}
             here = below
         here[last] = value
     return _listed(_with_lists({number: held for number, held in tree.items() if number.isdecimal()}))
@@ -490,7 +494,7 @@ def _with_body(log: Record, attributes: dict[str, object]) -> dict[str, object]:
 
 def _of_pairs(pairs: object) -> dict[str, object]:
     held = pairs if isinstance(pairs, list) else []
-    return {text_of(each.get("key")): _value(each.get("value")) for each in held if isinstance(each, Mapping)}
+    return {text_of(pair.get("key")): _value(pair.get("value")) for pair in held if isinstance(pair, Mapping)}
 
 
 def _value(value: object) -> object:
@@ -502,7 +506,7 @@ def _value(value: object) -> object:
         with suppress(ValueError):
             return int(str(names["intvalue"]))  # 64-bit numbers are texts in JSON
     if "arrayvalue" in names:
-        return [_value(each) for each in list_in(mapping_in(names, "arrayvalue"), "values")]
+        return [_value(element) for element in list_in(mapping_in(names, "arrayvalue"), "values")]
     if "kvlistvalue" in names:
         return _of_pairs(mapping_in(names, "kvlistvalue").get("values"))
     return next(iter(names.values()), None)

@@ -13,7 +13,7 @@ from ace.json_fields import Record, text_in
 from ace.otlp.documents import SpanRecords, span_records
 from ace.otlp.spans import Message, Span, span_of
 from ace.protocols.trace_converters import TraceConversionError
-from ace.roles.helpers import extract_cited_skill_ids
+from ace.roles.prompts import extract_cited_skill_ids
 from ace.traces import StandardTraceDict, StepKind, TraceStep, failed_steps, steps_as_text, trace_step
 
 __all__ = ["OtlpToTrace", "spans_to_trace"]
@@ -93,7 +93,7 @@ def _spans_of(records: SpanRecords) -> list[Span]:
     logs: dict[str, list[Record]] = {}
     for log in records.logs:
         logs.setdefault(text_in(log, "spanId", "span_id"), []).append(log)
-    read = (span_of(each, logs.get(text_in(each, "spanId", "span_id"), ())) for each in records.spans)
+    read = (span_of(span, logs.get(text_in(span, "spanId", "span_id"), ())) for span in records.spans)
     return list({span.id: span for span in read}.values())
 
 
@@ -124,12 +124,12 @@ class _Tree:
 
     def path(self, span: Span) -> str:
         """Return the names from below the outermost span down to a span; of the outermost one, its own name."""
-        around = [each.name for each in self.above(span)]
+        around = [ancestor.name for ancestor in self.above(span)]
         return "/".join([*reversed(around[:-1]), span.name])
 
     def cause(self, span: Span) -> Span:
         """Return the innermost span from which the error of a span came."""
-        while failed := [each for each in self.below(span) if each.error]:
+        while failed := [child for child in self.below(span) if child.error]:
             span = failed[-1]
         return span
 
@@ -166,7 +166,7 @@ class _Tree:
 def _may_be_same(around: Span, span: Span) -> bool:
     if span.kind == "tool":
         return around.name == span.name
-    said, said_inside = (list(map(_key, each.answers)) for each in (around, span))
+    said, said_inside = (list(map(_key, either.answers)) for either in (around, span))
     return not said or not said_inside or said == said_inside
 
 
@@ -199,7 +199,7 @@ class _Steps:
                 continue
             self._start(span)
             waiting.append((span, True))
-            waiting += [(each, False) for each in reversed(self._tree.below(span))]
+            waiting += [(child, False) for child in reversed(self._tree.below(span))]
 
     def _start(self, span: Span) -> None:
         if span.kind == "model" or span.id in self._tree.top_ids:
@@ -226,7 +226,7 @@ class _Steps:
             self._answered[span.name] += 1
             self._answered_ids.add(span.call_id)
             self._add("result", span.name, span.error or span.answer, span, is_error=bool(span.error))
-        elif span.error and not any(each.error for each in self._tree.below(span)):
+        elif span.error and not any(child.error for child in self._tree.below(span)):
             self._add("result", span.name, span.error, span, is_error=True)
 
     def _call_of(self, span: Span) -> str | None:
@@ -269,7 +269,9 @@ class _Steps:
 
     def _add(self, kind: StepKind, name: str, content: str, span: Span, *, is_error: bool = False) -> None:
         agents = [
-            each.name for each in self._tree.above(span) if each.kind == "agent" and each.id not in self._tree.top_ids
+            ancestor.name
+            for ancestor in self._tree.above(span)
+            if ancestor.kind == "agent" and ancestor.id not in self._tree.top_ids
         ]
         place = str(len(self.steps) + 1) + (f" in {agents[0]}" if agents else "")
         self.steps.append(trace_step(kind, name, content, place, is_error=is_error))

@@ -20,8 +20,8 @@ from .errors import (
 from .hooks import PipelineHook
 from .lane import LaneQueue, WaitingSample, lane_queue
 from .pipeline import Pipeline
+from .segment import StepObserver
 from .step import StepProtocol
-from .step_observer import StepObserver
 from .sub_runner import SubRunner
 
 __all__ = [

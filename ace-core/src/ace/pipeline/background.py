@@ -94,8 +94,8 @@ def drain() -> None:
     """Wait for all background work, and log that. Ctrl-C stops waiting."""
     global _given_up
     try:
-        while not _given_up and (busy := [each for each in _snapshot() if each.is_busy]):
-            count = sum(each.pending for each in busy)
+        while not _given_up and (busy := [work for work in _snapshot() if work.is_busy]):
+            count = sum(work.pending for work in busy)
             if count:
                 message = "the interpreter is exiting: waiting for %d %s in the background of a pipeline (%s)"
                 samples = "sample" if count == 1 else "samples"
@@ -103,16 +103,16 @@ def drain() -> None:
             else:
                 message = "the interpreter is exiting: waiting for the end of a run (Ctrl-C to stop waiting)"
                 log_problem(logger, logging.WARNING, message)
-            failed_before = sum(each.failed for each in busy)
-            for each in busy:
-                each.drain()
-            failed = sum(each.failed for each in busy) - failed_before
+            failed_before = sum(work.failed for work in busy)
+            for work in busy:
+                work.drain()
+            failed = sum(work.failed for work in busy) - failed_before
             if failed:
                 message = "%d of them failed; call wait_for_background() before the exit to see why"
                 log_problem(logger, logging.ERROR, message, failed)
     except KeyboardInterrupt:
         _given_up = True
-        count = sum(each.pending for each in _snapshot())
+        count = sum(work.pending for work in _snapshot())
         message = "interrupted: %d samples in the background were not finished"
         log_problem(logger, logging.ERROR, message, count)
 

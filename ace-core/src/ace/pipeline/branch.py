@@ -148,14 +148,14 @@ def _check_classes(outputs: Sequence[C], start: C) -> None:
 def _merge_metadata(values: Sequence[object], before: object, resolve: Resolve) -> MappingProxyType[str, object]:
     old: Mapping[str, object] = before if isinstance(before, Mapping) else {}
     maps: list[Mapping[str, object]] = [value if isinstance(value, Mapping) else {} for value in values]
-    if all(each is old for each in maps) and isinstance(old, MappingProxyType):
+    if all(mapping is old for mapping in maps) and isinstance(old, MappingProxyType):
         return old
     merged = dict(old)
-    for key in dict.fromkeys(key for each in (old, *maps) for key in each):
+    for key in dict.fromkeys(key for mapping in (old, *maps) for key in mapping):
         was = old.get(key, _MISSING)
         written: list[tuple[int, object]] = []
-        for child, each in enumerate(maps):
-            value = each.get(key, _MISSING)
+        for child, mapping in enumerate(maps):
+            value = mapping.get(key, _MISSING)
             if value is not was:
                 written.append((child, value))
         if not written:
@@ -175,8 +175,8 @@ def _field_defaults(cls: type[StepContext]) -> dict[str, object]:
     known = _defaults_by_class.get(cls)
     if known is None:
         known = _defaults_by_class[cls] = {
-            each.name: _MISSING if each.default is dataclasses.MISSING else each.default
-            for each in dataclasses.fields(cls)
+            field.name: _MISSING if field.default is dataclasses.MISSING else field.default
+            for field in dataclasses.fields(cls)
         }
     return known
 
@@ -397,9 +397,9 @@ def _start_elsewhere(work: Callable[[], None], report: Callable[[], None]) -> No
 def _wait_for(events: Sequence[Event]) -> None:
     """Wait for all events. The first Ctrl-C is raised when they have happened, the second one at once."""
     try:
-        for each in events:
-            each.wait()
+        for event in events:
+            event.wait()
     except KeyboardInterrupt:
-        for each in events:
-            each.wait()
+        for event in events:
+            event.wait()
         raise

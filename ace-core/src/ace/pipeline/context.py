@@ -76,7 +76,7 @@ class StepContext:
 
     def _replace_checked(self, changes: dict[str, Any]) -> Self:
         cls = type(self)
-        names = [each.name for each in dataclasses.fields(cls)]
+        names = [declared.name for declared in dataclasses.fields(cls)]
         unknown = [name for name in changes if name not in names]
         if unknown:
             raise TypeError(
@@ -90,7 +90,7 @@ class StepContext:
 def _can_replace_fast(cls: type[StepContext]) -> bool:
     """Whether copying the instance's `__dict__` does all that the constructor of `cls` would do."""
     decorated = "__init__" in vars(cls)
-    all_in_constructor = all(each.init for each in dataclasses.fields(cls))
+    all_in_constructor = all(declared.init for declared in dataclasses.fields(cls))
     has_slots = any(vars(base).get("__slots__") for base in cls.__mro__)
     return (
         decorated

@@ -104,7 +104,7 @@ def lane_queue() -> LaneQueue | None:
         ...     lane = "book"
         ...     def __call__(self, ctx):
         ...         behind = lane_queue().waiting(most=10)
-        ...         return ctx.replace(metadata={"behind": [each.context.sample for each in behind]})
+        ...         return ctx.replace(metadata={"behind": [waiting.context.sample for waiting in behind]})
         >>> [result] = Pipeline([Write()]).run([StepContext("first")])
         >>> result.output.metadata["behind"]
         []

@@ -18,9 +18,8 @@ from .in_flight import OnSample
 from .plan import Plan
 from .results import astream, collect, collect_async, stream
 from .run import Runs
-from .segment import Position, Segment, may_block_loop
+from .segment import Position, Segment, StepObserver, may_block_loop
 from .step import ExecutionMode, StepProtocol
-from .step_observer import StepObserver
 from .threads import threads
 from .validation import (
     RunArguments,

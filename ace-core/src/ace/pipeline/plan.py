@@ -28,9 +28,8 @@ from .context import StepContext
 from .errors import PipelineConfigError
 from .lane import Lane, LaneSegment, lane_for
 from .limiter import limited
-from .segment import Segment, fuse
+from .segment import Segment, StepObserver, fuse, observed
 from .step import ExecutionMode, PlannedStep, StepProtocol, placed, plan_step
-from .step_observer import StepObserver, observed
 from .validation import (
     InputCheck,
     check_boundaries,

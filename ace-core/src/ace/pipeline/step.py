@@ -267,8 +267,8 @@ def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[
         raise PipelineConfigError(
             f"step {name} declares `{attribute}` as {declared!r}; it must be a set, list or tuple of field names"
         ) from None
-    for each in names:
-        given: object = each
+    for entry in names:
+        given: object = entry
         if not isinstance(given, str):
             raise PipelineConfigError(
                 f"step {name} declares `{attribute}` with {given!r} in it; it must be a set, list or tuple of "

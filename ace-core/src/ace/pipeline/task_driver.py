@@ -226,4 +226,4 @@ class TaskDriver(Generic[C]):
 
 
 def _differs(variables: contextvars.Context, base: contextvars.Context) -> bool:
-    return any(variables.get(each, base) is not base[each] for each in base)
+    return any(variables.get(variable, base) is not base[variable] for variable in base)

@@ -269,7 +269,7 @@ class Changes:
                 self.waiters.append(waiter)
             if not waiter.wait(end):
                 with self.lock:
-                    self.waiters = [each for each in self.waiters if each is not waiter]
+                    self.waiters = [other for other in self.waiters if other is not waiter]
                     return is_true()
 
 

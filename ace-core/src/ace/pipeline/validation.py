@@ -17,9 +17,8 @@ from .context import StepContext
 from .errors import PipelineConfigError, PipelineError, PipelineOrderError, PipelineTypeError
 from .hooks import PipelineHook
 from .in_flight import OnSample
-from .segment import Position
+from .segment import Position, StepObserver
 from .step import PlannedStep, StepProtocol
-from .step_observer import StepObserver
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +63,9 @@ def _problem(method: Callable[..., object], args: tuple[object, ...], kwargs: di
     import difflib  # slow to import, and only needed for an error
 
     names = [
-        each.name for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_POSITIONAL
+        parameter.name
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind is not parameter.VAR_POSITIONAL
     ]
     unknown = next((name for name in kwargs if name not in names), None)
     if unknown is None:
@@ -303,6 +304,6 @@ class InputCheck(Generic[C]):
                     f"provides; add the field to {cls.__name__}, or put a step that provides it before {step_name}"
                 )
         # Every instance of a dataclass has its fields, so further instances need no check.
-        fields = {each.name for each in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
         if fields.issuperset(name for name, _ in self._wanted):
             self.complete_classes.add(cls)

@@ -201,7 +201,7 @@ def observer_options(option: str) -> list[ObserverOption]:
     for plugin in catalogue().giving("observers"):
         shown = plugin.installed.name.replace("_", "-")
         if given == shown or given.startswith(f"{shown}-"):
-            return [each for spec in plugin.load().specs_of(ObserverSpec) for each in spec.options]
+            return [declared for spec in plugin.load().specs_of(ObserverSpec) for declared in spec.options]
     return []
 
 

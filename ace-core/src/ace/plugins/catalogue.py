@@ -122,7 +122,9 @@ class CataloguedPlugin:
         except PluginError as error:
             return error
         package = self.installed.module.partition(":")[0].partition(".")[0]
-        lost = [each for each in self.source.targets if each.partition(".")[0] == package and not is_there(each)]
+        lost = [
+            target for target in self.source.targets if target.partition(".")[0] == package and not is_there(target)
+        ]
         if lost:
             return PluginLoadError(f"{self.owner}: {lost[0]!r} does not exist; the spec or the module is wrong")
         return None

@@ -149,7 +149,7 @@ def report_on(name: str, report: str) -> None:
         name: The name of the plugin.
         report: The file to which the findings are appended.
     """
-    [plugin] = [each for each in catalogue().named(name) if each.installed.is_enabled]
+    [plugin] = [found for found in catalogue().named(name) if found.installed.is_enabled]
     with Path(report).open("a", encoding="utf-8") as file:
         first: PluginError | None = None
         for error in problems_of(plugin, lambda what: _note(file, doing=what)):
@@ -323,7 +323,7 @@ def _unknown_fields(step: object, provided: frozenset[str]) -> Iterator[str]:
     known = {field.name for field in fields(ACEStepContext)} | provided
     required = getattr(step, "requires", None)
     if isinstance(required, set | frozenset | list | tuple):
-        for name in sorted(str(each) for each in required if each not in known):
+        for name in sorted(str(wanted) for wanted in required if wanted not in known):
             yield f"requires {name!r}, which is not a field of the context and is not provided by an earlier step"
 
 

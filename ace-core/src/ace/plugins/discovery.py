@@ -270,7 +270,9 @@ def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
         gives_plugins = ENTRY_POINT_GROUP in (distribution.read_text("entry_points.txt") or "")
         try:
             name = normalised(distribution.name)
-            own = [_with_headers(each) for each in distribution.entry_points.select(group=ENTRY_POINT_GROUP)]
+            own = [
+                _with_headers(entry_point) for entry_point in distribution.entry_points.select(group=ENTRY_POINT_GROUP)
+            ]
             if name not in seen:  # Python imports the first one of a distribution that is on the path twice
                 found += own
             seen.add(name)

@@ -120,7 +120,7 @@ class LiteLLMConfig:
         """
         request: dict[str, Any] = {
             "model": self.model,
-            "messages": [dict(each) if _takes_marks(self.model) else unmarked(each) for each in messages],
+            "messages": [dict(message) if _takes_marks(self.model) else unmarked(message) for message in messages],
             "api_base": self.api_base,
             "api_key": self.api_key or placeholder_key(self.model, self.api_base),
             "max_tokens": self.max_tokens,
@@ -218,7 +218,7 @@ class LiteLLMClient:
     @classmethod
     def from_config(cls, config: LiteLLMConfig) -> Self:
         """Create a client from settings."""
-        return cls(**{each.name: getattr(config, each.name) for each in fields(config)})
+        return cls(**{setting.name: getattr(config, setting.name) for setting in fields(config)})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -377,7 +377,7 @@ class LiteLLMClient:
         config = self.config
         settings = {"max_tokens": config.max_tokens, "temperature": config.temperature, **config.options, **overrides}
         shape = "" if response_model is None else response_model.__name__
-        asked = [[each.model for each in self._chain.configs], shape, settings]
+        asked = [[link.model for link in self._chain.configs], shape, settings]
         return json.dumps(asked, sort_keys=True, default=str)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
 from ace.arguments import checked_class
-from ace.retrieval.changes import differences
-from ace.retrieval.lexical import WEIGHT, helpfulness
+from ace.retrieval.lexical import WEIGHT, differences, helpfulness
 from ace.skill import Skill
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from ace.outputs import AgentOutput
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import extract_cited_skill_ids, format_optional
 from ace.roles.prompts import (
     AGENT_PROMPT,
     PromptTemplate,
+    extract_cited_skill_ids,
+    format_optional,
     recent_reflections_section,
     skills_for_prompt,
 )

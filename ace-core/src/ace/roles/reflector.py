@@ -11,8 +11,14 @@ from ace.calls.model_calls import redactor_for
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import format_optional, make_skillbook_excerpt
-from ace.roles.prompts import REFLECTOR_PROMPT, Fence, PromptTemplate, recent_reflections_section
+from ace.roles.prompts import (
+    REFLECTOR_PROMPT,
+    Fence,
+    PromptTemplate,
+    format_optional,
+    make_skillbook_excerpt,
+    recent_reflections_section,
+)
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.roles.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.roles.trace_reading.rendering import fit

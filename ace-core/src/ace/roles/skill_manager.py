@@ -15,8 +15,14 @@ from ace.calls.model_calls import redactor_for
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput, UpdatesOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import extract_cited_skill_ids, format_optional
-from ace.roles.prompts import SKILL_MANAGER_PROMPT, Fence, PromptTemplate, skills_for_prompt
+from ace.roles.prompts import (
+    SKILL_MANAGER_PROMPT,
+    Fence,
+    PromptTemplate,
+    extract_cited_skill_ids,
+    format_optional,
+    skills_for_prompt,
+)
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.roles.trace_reading.rendering import cut_middle
 from ace.skill import TAGS, Skill
@@ -249,7 +255,7 @@ class SkillManager:
             "progress": format_optional(progress),
             "question_context": "(given with each reflection)",
         }
-        skills = skills_for_prompt(skillbook, "\n".join(each.key_insight for each in reflections))
+        skills = skills_for_prompt(skillbook, "\n".join(reflection.key_insight for reflection in reflections))
         return self._template.lay_out(values, skills, about_skills=_about_skills(skillbook, reflections))
 
     def _shown(self, reflection: ReflectorOutput, question_context: str) -> tuple[str, str]:

@@ -26,12 +26,15 @@ from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
 from ace.roles.agent import Agent, today
-from ace.roles.helpers import first_repeated, format_optional, make_skillbook_excerpt, word_runs
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
     SMALL_MODEL_REFLECTOR_PROMPT,
     Fence,
+    first_repeated,
+    format_optional,
+    make_skillbook_excerpt,
+    word_runs,
 )
 from ace.roles.reflector import Execution, Reflector
 from ace.roles.role_answers import usable_answer
@@ -494,14 +497,14 @@ def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) ->
     without = [
         SkillCase(
             "",
-            each["question"],
-            CaseCheck("contains", each["right"]),
-            wrong=each["wrong"],
-            correction=each["correction"],
-            expected=each["right"],
+            correction["question"],
+            CaseCheck("contains", correction["right"]),
+            wrong=correction["wrong"],
+            correction=correction["correction"],
+            expected=correction["right"],
         )
-        for each in trace["corrections"]
-        if each["question"] not in with_case
+        for correction in trace["corrections"]
+        if correction["question"] not in with_case
     ]
     cases = [*(of_trace if given is None else given), *judged, *without]
     return [case for case in cases if case.wrong.strip()]
@@ -624,8 +627,8 @@ class SmallModelSkillManager(SkillManager):
 def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
     said = {_normalised(skill.content): skill for skill in reversed(skills)}
     sections = _Sections(skills)
-    each_once = {_normalised(learning.learning): learning for learning in reversed(learnings)}
-    return [_operation(learning, said.get(text), sections) for text, learning in reversed(each_once.items())]
+    unique = {_normalised(learning.learning): learning for learning in reversed(learnings)}
+    return [_operation(learning, said.get(text), sections) for text, learning in reversed(unique.items())]
 
 
 def _operation(learning: ExtractedLearning, known: Skill | None, sections: _Sections) -> UpdateOperation:

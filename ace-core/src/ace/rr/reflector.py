@@ -15,8 +15,7 @@ from ace.outputs import AgentOutput, ReflectorOutput
 from ace.pipeline import Pipeline, SubRunner
 from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
-from ace.roles.helpers import make_skillbook_excerpt
-from ace.roles.prompts import recent_reflections_section
+from ace.roles.prompts import make_skillbook_excerpt, recent_reflections_section
 from ace.roles.small_models import is_small
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
@@ -374,16 +373,16 @@ def _joined(reflections: Sequence[ReflectorOutput]) -> ReflectorOutput:
     """Merge several reflections into one."""
 
     def text(name: str) -> str:
-        return "\n\n".join(filter(None, (getattr(each, name) for each in reflections)))
+        return "\n\n".join(filter(None, (getattr(reflection, name) for reflection in reflections)))
 
-    traces = [each.raw["rr_trace"] for each in reflections]
-    costs = [each["usage"]["cost"] for each in traces]
-    usage = {name: sum(each["usage"][name] for each in traces) for name in ("calls", "input_tokens", "output_tokens")}
+    traces = [reflection.raw["rr_trace"] for reflection in reflections]
+    costs = [trace["usage"]["cost"] for trace in traces]
+    usage = {name: sum(trace["usage"][name] for trace in traces) for name in ("calls", "input_tokens", "output_tokens")}
     rr_trace = {
-        "iterations": [turn for each in traces for turn in each["iterations"]],
-        "subagent_calls": [call for each in traces for call in each["subagent_calls"]],
-        "total_iterations": sum(each["total_iterations"] for each in traces),
-        "timed_out": any(each["timed_out"] for each in traces),
+        "iterations": [turn for trace in traces for turn in trace["iterations"]],
+        "subagent_calls": [call for trace in traces for call in trace["subagent_calls"]],
+        "total_iterations": sum(trace["total_iterations"] for trace in traces),
+        "timed_out": any(trace["timed_out"] for trace in traces),
         "usage": {**usage, "cost": None if None in costs else sum(costs)},
     }
     return ReflectorOutput(
@@ -392,8 +391,8 @@ def _joined(reflections: Sequence[ReflectorOutput]) -> ReflectorOutput:
         root_cause_analysis=text("root_cause_analysis"),
         correct_approach=text("correct_approach"),
         key_insight=text("key_insight"),
-        extracted_learnings=[learning for each in reflections for learning in each.extracted_learnings],
-        skill_tags=[tag for each in reflections for tag in each.skill_tags],
+        extracted_learnings=[learning for reflection in reflections for learning in reflection.extracted_learnings],
+        skill_tags=[tag for reflection in reflections for tag in reflection.skill_tags],
         raw={"rr_trace": rr_trace},
     )
 
@@ -418,7 +417,7 @@ def _with_trace(reflection: ReflectorOutput, ctx: RRIterationContext, *, timed_o
     calls = () if ctx.sub_agent is None else ctx.sub_agent.calls
     redact = partial(redactor_for(None if ctx.sub_agent is None else ctx.sub_agent.llm).redact_value)
     rr_trace = {
-        "iterations": [dict(each) for each in ctx.record],
+        "iterations": [dict(turn) for turn in ctx.record],
         "subagent_calls": [redact(asdict(call)) for call in calls],
         "total_iterations": ctx.iteration,
         "timed_out": timed_out,

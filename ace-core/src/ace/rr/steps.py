@@ -366,7 +366,7 @@ def parsed_reflection(value: object) -> tuple[ReflectorOutput | None, str]:
         reflection = ReflectorOutput.model_validate({**value, "raw": {}})
     except ValidationError as error:
         shown = error.errors(include_url=False, include_input=False)[:_MOST_SHOWN_ERRORS]
-        lines = [f"- {'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in shown]
+        lines = [f"- {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in shown]
         return None, "\n".join(["The value is not a valid reflection:", *lines])
     texts = (reflection.reasoning, reflection.correct_approach, reflection.key_insight)
     if not any(text.strip() for text in texts) and not reflection.extracted_learnings:

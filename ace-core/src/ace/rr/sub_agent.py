@@ -230,9 +230,9 @@ class SubAgentLLM:
         """
         if isinstance(questions, str) or not isinstance(questions, Sequence):
             raise ValueError("ask_llm_many takes a list of questions")
-        parts = [_parts(each) for each in questions]
+        parts = [_parts(question) for question in questions]
         # Admitted one by one before any is asked, so that which ones the budget covers does not depend on timing.
-        admitted = [self._admitted(*each) for each in parts]
+        admitted = [self._admitted(*part) for part in parts]
         answers = iter(on_threads([partial(self._answer, asked) for asked in admitted if asked is not None], _AT_ONCE))
         return [_USED_UP if asked is None else next(answers) for asked in admitted]
 
@@ -297,7 +297,7 @@ class SubAgentLLM:
         call = SubQuestion(asked.number, asked.question, len(asked.context), len(answer), asked.mode, seconds)
         with self._lock:
             self.calls.append(call)
-            self.calls.sort(key=lambda each: each.call_number)
+            self.calls.sort(key=lambda record: record.call_number)
         if is_observed():
             scope = current_call_scope()
             emit(

@@ -251,15 +251,15 @@ class TraceContext:
         # Not recursive, because a trace may be nested deeply. The text of a path is made only for what is found.
         waiting: list[tuple[_Path, object]] = [(None, self.raw)]
         while waiting and len(lines) < limit:
-            path, each = waiting.pop()
-            if isinstance(each, str):
-                if in_text.search(each):
-                    found = _matching_lines(expression, each, limit - len(lines))
+            path, value = waiting.pop()
+            if isinstance(value, str):
+                if in_text.search(value):
+                    found = _matching_lines(expression, value, limit - len(lines))
                     lines.extend([f"{_path_text(path)}: {line}" for line in found])
-            elif isinstance(each, dict):
-                waiting.extend(reversed([((path, key), child) for key, child in each.items()]))
-            elif isinstance(each, list):
-                waiting.extend(reversed([((path, index), child) for index, child in enumerate(each)]))
+            elif isinstance(value, dict):
+                waiting.extend(reversed([((path, key), child) for key, child in value.items()]))
+            elif isinstance(value, list):
+                waiting.extend(reversed([((path, index), child) for index, child in enumerate(value)]))
         return lines
 
     def __len__(self) -> int:

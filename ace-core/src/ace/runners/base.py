@@ -18,8 +18,7 @@ from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings
-from ace.runners.run_session import RunSession, Tell
-from ace.runners.sample_ends import StepEvents
+from ace.runners.run_session import RunSession, StepEvents, Tell
 from ace.runners.samples import check_items, inputs_digest, orders_of_epochs
 from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
@@ -313,8 +312,8 @@ class ACERunner:
         The limit is that of one run, so a pipeline that an open run uses is not used again until that has ended.
         """
         whole_number("workers", workers)
-        idle = (each for each in self._background if each not in used)
-        known = next((each for each in idle if _is_limited(each, self.pipeline, workers)), None)
+        idle = (pipeline for pipeline in self._background if pipeline not in used)
+        known = next((pipeline for pipeline in idle if _is_limited(pipeline, self.pipeline, workers)), None)
         if known is not None:
             return known
         steps = list(self.pipeline.steps)
@@ -325,7 +324,7 @@ class ACERunner:
                 steps[place] = limited
         for step in steps:
             if isinstance(step, KnownStep):
-                step.shares_limit_with = next((each for each in steps if isinstance(each, ReflectStep)), None)
+                step.shares_limit_with = next((other for other in steps if isinstance(other, ReflectStep)), None)
         return recomposed(self.pipeline, steps)
 
     def _foreground_workers(self, options: RunSettings) -> int:
@@ -444,8 +443,8 @@ async def _taken_or_returned(calling: Calling, take: Callable[[], T], give_back:
         with lock:
             is_awaited = False
             left = tuple(taken)
-        for each in left:
-            give_back(each)
+        for unit in left:
+            give_back(unit)
         raise
 
 

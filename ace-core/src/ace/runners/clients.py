@@ -75,9 +75,9 @@ def client_settings(model: object) -> frozenset[str] | None:
     else:
         factory, _ = found
     parameters = inspect.signature(factory).parameters.values()
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
-    return frozenset(each.name for each in parameters) - {"model"}
+    return frozenset(parameter.name for parameter in parameters) - {"model"}
 
 
 def learning_client(

@@ -83,7 +83,7 @@ def extra_step_arguments(called: str, unknown: Collection[str]) -> frozenset[str
                 f"{called}({name}=...) needs the distribution {distribution}, which is not installed, or disabled; "
                 f"install it with: pip install {distribution}"
             )
-    return frozenset(each for name, steps in found.items() for each in (name, *_arguments(name, steps)))
+    return frozenset(argument for name, steps in found.items() for argument in (name, *_arguments(name, steps)))
 
 
 def enabled_extra_steps(called: str, given: Mapping[str, Any]) -> list[StepProtocol[ACEStepContext]]:

@@ -183,7 +183,7 @@ class IntegrationRunner(ACERunner):
     def _step_options(cls) -> frozenset[str] | None:
         """Return the names of the arguments of the execute step; None if it takes any."""
         parameters = inspect.signature(cls.execute_step).parameters
-        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             return None
         return frozenset(parameters)
 
@@ -193,7 +193,10 @@ class IntegrationRunner(ACERunner):
         of_step = cls._step_options()
         if of_step is None:
             return  # the step itself raises the error for an unknown option
-        of_runner = {each.name for each in inspect.signature(cls.from_roles).parameters.values()} - {"args", "options"}
+        of_runner = {parameter.name for parameter in inspect.signature(cls.from_roles).parameters.values()} - {
+            "args",
+            "options",
+        }
         known = {*LearningOptions.__annotations__, "reflector", "skill_manager", *of_runner, *of_step, *more}
         check_keywords(f"{cls.__name__}.{method}", options, known)
 

@@ -27,6 +27,7 @@ from ace.runners.settings import LearningOptions, LearningSettings
 from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
 from ace.steps.agent import answer_trace
+from ace.traces import AnswerTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -83,7 +84,7 @@ class Answer(str):
         answer.usage = usage
         return answer
 
-    def trace(self, feedback: str, ground_truth: str | None) -> dict[str, Any]:
+    def trace(self, feedback: str, ground_truth: str | None) -> AnswerTrace:
         """Return the trace of this answer that a reflector learns from.
 
         Args:
@@ -93,7 +94,7 @@ class Answer(str):
         from ace.outputs import AgentOutput
 
         output = AgentOutput(reasoning=self.reasoning, final_answer=str(self), skill_ids=list(self.skill_ids))
-        return {**answer_trace(self.question, self.context, ground_truth, output), "feedback": feedback}
+        return AnswerTrace(answer_trace(self.question, self.context, ground_truth, output), feedback=feedback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,14 +270,14 @@ def summed_stats(stats: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums of the counts of several backgrounds.
 
     Args:
-        stats: What `Pipeline.background_stats` returned for each.
+        stats: What `Pipeline.background_stats` returned for every one of them.
 
     Example:
         >>> summed_stats([{"active": 1, "queued": 0, "completed": 2, "failed": 0}] * 2)
         {'active': 2, 'queued': 0, 'completed': 4, 'failed': 0}
     """
-    each = list(stats)
-    return {name: sum(numbers[name] for numbers in each) for name in ("active", "queued", "completed", "failed")}
+    all_stats = list(stats)
+    return {name: sum(numbers[name] for numbers in all_stats) for name in ("active", "queued", "completed", "failed")}
 
 
 _forked: WeakSet[OpenRuns | BackgroundWork] = WeakSet()
@@ -285,8 +285,8 @@ _forked: WeakSet[OpenRuns | BackgroundWork] = WeakSet()
 
 
 def _forget_all() -> None:
-    for each in list(_forked):
-        each.forget()
+    for kept in list(_forked):
+        kept.forget()
 
 
 os.register_at_fork(after_in_child=_forget_all)

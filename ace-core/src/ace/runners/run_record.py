@@ -1,4 +1,11 @@
-"""What a store records about a run, so that it can be resumed."""
+"""What a store records about a run: so that it can be resumed, and so that `once=True` learns nothing twice.
+
+The progress note of each sample contains the digest of its content, and is written in the transaction in which the
+sample is learned. This needs no table of its own, so it works with every store, including those of plugins.
+
+A conversation, a list of steps or a text that grows is recognised by its beginning: the note also contains the length
+and the digest of the record. If a longer record begins with a learned one, only the rest of it is new.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,15 @@ import logging
 import os
 import threading
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 from ace.pipeline.threads import Changes
+from ace.runners.samples import Beginning, RecordedTrace, TraceGroup, content_of, growing_record
 from ace.runners.spend import RunSpend
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.store import ForgetsAnswers, LocksRuns, SampleKey
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
 __all__ = [
+    "LearnedContents",
     "RunInUseError",
     "RunRecord",
     "RunSummary",
@@ -36,6 +45,7 @@ __all__ = [
     "give_up",
     "has_run",
     "is_in_use",
+    "new_inputs",
     "record_of_run",
     "recorded_runs",
     "run_summaries",
@@ -569,12 +579,12 @@ def _last_over(store: SkillbookStore, runner: str, inputs: str) -> str | None:
 
 def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
     about = json.loads(row.note)
-    notes = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
-    notes = [(each, note) for each, note in notes if "final_test" not in note]  # that is not a sample
+    notes = [(mark, json.loads(mark.note)) for mark in store.progress(row.key.sample)]
+    notes = [(mark, note) for mark, note in notes if "final_test" not in note]  # that is not a sample
     learned = sum(
-        each.version is not None or bool(note.get("ended") and not note.get("given_up")) for each, note in notes
+        mark.version is not None or bool(note.get("ended") and not note.get("given_up")) for mark, note in notes
     )
-    failed = sum(_is_failed(each, note) for each, note in notes)
+    failed = sum(_is_failed(mark, note) for mark, note in notes)
     return UnfinishedRun(
         run_id=row.key.sample,
         runner=about["runner"],
@@ -588,7 +598,7 @@ def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
 
 def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
     about = json.loads(row.note)
-    samples = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    samples = [(mark, json.loads(mark.note)) for mark in store.progress(row.key.sample)]
     return RunSummary(
         run_id=row.key.sample,
         runner=about["runner"],
@@ -596,7 +606,7 @@ def _run_summary(store: SkillbookStore, row: ProgressRow) -> RunSummary:
         state=about["state"],
         epochs=about["epochs"],
         total=about["total"],
-        samples=tuple(_sample_summary(each, note) for each, note in samples if "final_test" not in note),
+        samples=tuple(_sample_summary(sample, note) for sample, note in samples if "final_test" not in note),
         spent=_spent_in(about),
     )
 
@@ -661,3 +671,84 @@ def _notes(store: SkillbookStore) -> Iterator[dict[str, Any]]:
     for run_id in recorded_runs(store):
         for row in store.progress(run_id):
             yield json.loads(row.note)
+
+
+def new_inputs(skillbook: Skillbook, inputs: Iterable[object]) -> int:
+    """Return how many inputs no earlier run into a skillbook has learned, as a whole or in part.
+
+    Args:
+        skillbook: The book; without a store it keeps no record, so all inputs count as new.
+        inputs: The inputs of a run.
+    """
+    store = skillbook.store
+    learned = None if store is None else LearnedContents(store, "")
+    return sum(learned is None or not learned.knows(item) for item in inputs)
+
+
+@final
+class LearnedContents:
+    """The contents that the runs into a store have learned so far.
+
+    Args:
+        store: The store.
+        run_id: A run whose samples count only as the beginnings of longer records; empty for none.
+    """
+
+    def __init__(self, store: SkillbookStore, run_id: str) -> None:
+        self._digests: set[str] = set()
+        self._beginnings: defaultdict[str, dict[int, set[str]]] = defaultdict(dict)
+        for run in recorded_runs(store):
+            for row in store.progress(run):
+                note = json.loads(row.note)
+                if row.version is not None or note.get("ended"):
+                    self._add(note, beginning_only=run == run_id)
+
+    def knows(self, item: object) -> bool:
+        """Return whether all of an input has been learned. One that cannot be read counts as new.
+
+        Args:
+            item: The input.
+        """
+        if not self._digests:
+            return False
+        try:
+            content = content_of(item)
+            return self._digests.issuperset(content.members or [content.digest])
+        except (OSError, ValueError) as error:  # it is raised again in the run, which reports the input as failed
+            logger.debug("The content of an input cannot be compared: %s", error)
+            return False
+
+    def new_part(self, item: object) -> object | None:
+        """Return what is new in a recorded trace that has grown; None if no learned record is its beginning.
+
+        Args:
+            item: The trace.
+        """
+        if not self._beginnings or isinstance(item, TraceGroup):
+            return None
+        try:
+            growing = growing_record(item)
+        except (OSError, ValueError) as error:  # as above
+            logger.debug("The content of an input cannot be compared: %s", error)
+            return None
+        if growing is None:
+            return None
+        known = self._beginnings[growing.kind]
+        lengths = [
+            beginning.length
+            for beginning in growing.beginnings(known)
+            if beginning.digest in known.get(beginning.length, ())
+        ]
+        if not lengths or max(lengths) >= growing.length:
+            return None
+        part = growing.after(max(lengths))
+        return RecordedTrace(part, item.place) if isinstance(item, RecordedTrace) else part
+
+    def _add(self, note: Mapping[str, Any], *, beginning_only: bool) -> None:
+        if "content" in note and not beginning_only:
+            self._digests.add(note["content"])
+        if not beginning_only:
+            self._digests.update(filter(None, note.get("members", ())))
+        if "whole" in note:
+            whole = Beginning(*note["whole"])
+            self._beginnings[whole.kind].setdefault(whole.length, set()).add(whole.digest)

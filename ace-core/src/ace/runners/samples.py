@@ -295,7 +295,7 @@ class GrowingText:
     def beginnings(self, lengths: Iterable[int] = ()) -> Iterator[Beginning]:
         """Yield the beginnings of these lengths that end with a line, and the whole text."""
         digest, done = hashlib.sha256(), 0
-        for length in sorted({*(each for each in lengths if each < self.length), self.length}):
+        for length in sorted({*(shorter for shorter in lengths if shorter < self.length), self.length}):
             digest.update(self._text[done:length].encode("utf-8", "surrogatepass"))
             done = length
             if length == self.length or "\n" in self._text[length - 1 : length + 1] or "\r" in self._text[length]:
@@ -426,7 +426,7 @@ class SampleInFlight:
     started: float
     """When it was drawn, by the monotonic clock."""
     content: Mapping[str, object] = field(default_factory=dict)
-    """What is noted about its content, so that a later run recognises it; see `ace.runners.once`."""
+    """What is noted about its content, so that a later run recognises it; see `ace.runners.run_record`."""
 
     @property
     def place(self) -> int:

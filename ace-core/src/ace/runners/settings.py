@@ -12,7 +12,7 @@ from ace.arguments import checked_class, file_path, instance_of, one_of, sequenc
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.deduplication import DeduplicationConfig
-from ace.runners.sample_ends import StepEvents
+from ace.runners.run_session import StepEvents
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.locations import has_scheme

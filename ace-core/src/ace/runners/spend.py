@@ -215,12 +215,12 @@ def spend_of_days(folder: Path, days: int = 1) -> Spend:
         days: The number of days, including today.
     """
     today = _now()
-    calls = [each for day in range(days) for each in _calls(_path(folder, today - timedelta(days=day)))]
-    costs = [number_in(each, "cost_usd") for each in calls]
+    calls = [call for day in range(days) for call in _calls(_path(folder, today - timedelta(days=day)))]
+    costs = [number_in(call, "cost_usd") for call in calls]
     return Spend(
         calls=len(calls),
-        input_tokens=int(sum(number_in(each, "input_tokens") or 0 for each in calls)),
-        output_tokens=int(sum(number_in(each, "output_tokens") or 0 for each in calls)),
+        input_tokens=int(sum(number_in(call, "input_tokens") or 0 for call in calls)),
+        output_tokens=int(sum(number_in(call, "output_tokens") or 0 for call in calls)),
         cost_usd=sum(cost for cost in costs if cost is not None),
         unpriced_calls=sum(cost is None for cost in costs),
     )

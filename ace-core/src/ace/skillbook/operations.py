@@ -202,7 +202,7 @@ def _further_sources(operation: UpdateOperation) -> list[InsightSource]:
     first = operation.insight_source
     if first is None:
         return []
-    return [check_source(replace(first, trace_id=each)) for each in traces if each != first.trace_id]
+    return [check_source(replace(first, trace_id=trace)) for trace in traces if trace != first.trace_id]
 
 
 def added(

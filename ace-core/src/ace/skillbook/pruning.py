@@ -50,10 +50,10 @@ def prune(skillbook: Skillbook, pruned: Sequence[PrunedSkill]) -> None:
         skillbook: The book.
         pruned: The result of `skills_to_prune` for this book.
     """
-    for each in pruned:
-        if each.evidence:
-            skillbook.update_skill(each.skill.id, evidence=each.evidence)
-        skillbook.remove_skill(each.skill.id, soft=each.skill.is_active)
+    for entry in pruned:
+        if entry.evidence:
+            skillbook.update_skill(entry.skill.id, evidence=entry.evidence)
+        skillbook.remove_skill(entry.skill.id, soft=entry.skill.is_active)
 
 
 def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:
@@ -66,7 +66,7 @@ def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -
 
     Example:
         >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]
-        >>> [(each.skill.id, each.reason) for each in skills_to_prune(skills, PruneRules(), datetime.now(UTC))]
+        >>> [(removed.skill.id, removed.reason) for removed in skills_to_prune(skills, PruneRules(), datetime.now(UTC))]
         [('a-00001', 'harmful 2, helpful 0')]
     """
     found = ((skill, _reason(skill, rules, now)) for skill in skills)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, call_environment, finished
@@ -13,6 +13,7 @@ from ace.protocols.observers import AnswerEvaluated, emit, is_observed
 from ace.protocols.roles import ShowsSkills
 from ace.skill import CaseCheck
 from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, run_of
+from ace.traces import AnswerTrace
 
 if TYPE_CHECKING:
     from ace.context import ACESample, SkillbookView
@@ -100,7 +101,7 @@ class AgentStep:
             return error.output
 
 
-def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> dict[str, Any]:
+def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> AnswerTrace:
     """Return the trace of an answer before it is judged.
 
     Args:
@@ -114,23 +115,24 @@ def answer_trace(question: str, context: str, ground_truth: str | None, output: 
         >>> answer_trace("2+2?", "", "4", AgentOutput(reasoning="Add.", final_answer="4"))["answer"]
         '4'
     """
-    return {
-        "question": question,
-        "context": context,
-        "ground_truth": ground_truth,
-        "reasoning": output.reasoning,
-        "answer": output.final_answer,
-        "skill_ids": list(output.skill_ids),
-    }
+    return AnswerTrace(
+        question=question,
+        context=context,
+        ground_truth=ground_truth,
+        reasoning=output.reasoning,
+        answer=output.final_answer,
+        skill_ids=list(output.skill_ids),
+    )
 
 
 @checked_class
 class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment if one is given.
 
-    The trace is a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
-    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged. If the
-    environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with False instead.
+    The trace is an `AnswerTrace`, a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an
+    environment judged the answer, it also has feedback, metrics, and check, which says how a later answer can be
+    judged. If the environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with
+    False instead.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.

@@ -232,7 +232,7 @@ def learned_content(ctx: ACEStepContext) -> Mapping[str, object]:
     if ctx.reflection is None or "members" not in note:
         return note
     failed_items = list_in(mapping_in(ctx.reflection.raw, "rr_trace"), "failed_items")
-    failed = {each.get("index") for each in failed_items if isinstance(each, Mapping)}
+    failed = {item.get("index") for item in failed_items if isinstance(item, Mapping)}
     members = [digest for index, digest in enumerate(list_in(note, "members")) if index not in failed]
     return {**note, "members": members}
 
@@ -267,6 +267,6 @@ def _used_in_trace(trace: object) -> Mapping[str, list[str]]:
     if "shown_skill_ids" not in metadata:
         return {}
     return {
-        "cited": [str(each) for each in list_in(trace, "skill_ids")],
-        "shown": [str(each) for each in list_in(metadata, "shown_skill_ids")],
+        "cited": [str(id) for id in list_in(trace, "skill_ids")],
+        "shown": [str(id) for id in list_in(metadata, "shown_skill_ids")],
     }

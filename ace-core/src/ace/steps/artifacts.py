@@ -80,16 +80,16 @@ class _Insights(NamedTuple):
 
     def as_record(self) -> dict[str, object]:
         return {
-            "ready": [each.as_record() for each in self.ready],
-            "earlier": [[id, each.as_record()] for id, each in self.earlier],
+            "ready": [insight.as_record() for insight in self.ready],
+            "earlier": [[id, insight.as_record()] for id, insight in self.earlier],
         }
 
     @classmethod
     def from_record(cls, record: Record) -> _Insights:
-        earlier = [each for each in list_in(record, "earlier") if isinstance(each, list)]
+        earlier = [pair for pair in list_in(record, "earlier") if isinstance(pair, list)]
         return cls(
-            [Insight.from_record(each) for each in list_in(record, "ready")],
-            [(str(id), Insight.from_record(each)) for id, each in earlier],
+            [Insight.from_record(insight) for insight in list_in(record, "ready")],
+            [(str(id), Insight.from_record(insight)) for id, insight in earlier],
         )
 
 
@@ -153,7 +153,7 @@ def artifacts_in(directory: str | Path) -> list[Artifact]:
         []
     """
     try:
-        names = sorted(each.name for each in Path(directory).iterdir())
+        names = sorted(path.name for path in Path(directory).iterdir())
     except FileNotFoundError:
         return []
     found = [(match, name) for name in names if (match := _NAME.fullmatch(name)) is not None]
@@ -228,7 +228,7 @@ class ArtifactDraftStep:
         if self.apply is not None:
             ctx = self.apply.with_omitted(ctx)
             omitted = self.apply.omitted(ctx)
-        if all(each.type == "TAG" or index in omitted for index, each in enumerate(batch.operations)):
+        if all(operation.type == "TAG" or index in omitted for index, operation in enumerate(batch.operations)):
             return ctx
         found = found_insights(ctx)
         verdict: GateVerdict | None = ctx.metadata.get(VERDICT)
@@ -354,15 +354,17 @@ class ArtifactStep:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         operations = [
-            {"type": each.kind, "skill_id": each.skill_id, "section": each.section, "content": each.content}
-            for each in outcome.applied
+            {"type": change.kind, "skill_id": change.skill_id, "section": change.section, "content": change.content}
+            for change in outcome.applied
         ]
-        omitted = [{"type": each.kind, "skill_id": each.skill_id, "reason": each.reason} for each in outcome.omitted]
+        omitted = [
+            {"type": change.kind, "skill_id": change.skill_id, "reason": change.reason} for change in outcome.omitted
+        ]
         about = {"version": version, "at": outcome.at, **draft.decision}
         _write(f"{folder}/decision.json", _json_file({**about, "operations": operations, "omitted": omitted}))
         if draft.insights is not None:
             insights = with_outcome(*draft.insights, outcome, self.skillbook)
-            _write(f"{folder}/insights.json", _json_file([each.as_record() for each in insights]))
+            _write(f"{folder}/insights.json", _json_file([insight.as_record() for insight in insights]))
         if draft.trace:
             _write(f"{folder}/trace.json", draft.trace)
         book = self.skillbook if self.skillbook.version == version else self.skillbook.as_of(version)
@@ -372,7 +374,7 @@ class ArtifactStep:
         """Return the skills of a version as Markdown; of a large book, only the sections that have changed."""
         if len(book) <= self.max_skills:
             return book.as_markdown().rstrip()
-        known = (book.get_skill(each.skill_id) for each in outcome.applied)
+        known = (book.get_skill(change.skill_id) for change in outcome.applied)
         skills = book.as_markdown(sections={skill.section for skill in known if skill is not None}).rstrip()
         count = f"{len(book):,} skill{'' if len(book) == 1 else 's'}"
         return _EXCERPT.format(version=version, count=count, most=self.max_skills, skills=skills).rstrip()
@@ -384,7 +386,7 @@ def _draft_name(key: SampleKey) -> str:
 
 def _drafts(directory: Path) -> list[_Draft]:
     try:
-        names = sorted({each.name.removesuffix(_SUFFIX) for each in directory.iterdir() if _is_draft(each)})
+        names = sorted({path.name.removesuffix(_SUFFIX) for path in directory.iterdir() if _is_draft(path)})
     except FileNotFoundError:
         return []
     return [_read_draft(directory / f"{name}{_SUFFIX}") for name in names]
@@ -459,12 +461,12 @@ def _json_lines(value: object, depth: int = 0) -> str:
         return _json(value)
     margin = "  " * depth
     if isinstance(value, list | tuple):
-        lines = f",\n{margin}  ".join([_json_lines(each, depth + 1) for each in value])
+        lines = f",\n{margin}  ".join([_json_lines(item, depth + 1) for item in value])
         return f"[\n{margin}  {lines}\n{margin}]"
     if isinstance(value, Mapping):
         items = [
-            f"{quote(str(name))}: {quote(each) if type(each) is str else _json_lines(each, depth + 1)}"
-            for name, each in value.items()
+            f"{quote(str(name))}: {quote(item) if type(item) is str else _json_lines(item, depth + 1)}"
+            for name, item in value.items()
         ]
         lines = f",\n{margin}  ".join(items)
         return f"{{\n{margin}  {lines}\n{margin}}}"

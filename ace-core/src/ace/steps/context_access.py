@@ -245,7 +245,7 @@ class RecentReflections:
         from ace.roles.trace_reading.rendering import cut_middle
 
         told = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
-        learned = (each.learning for each in reflection.extracted_learnings)
+        learned = (learning.learning for learning in reflection.extracted_learnings)
         lines = dict.fromkeys(" ".join(text.split()) for text in (*told, *learned))
         return cut_middle(self._redactor.redact("\n".join(filter(None, lines))), _LONGEST)[0]
 

@@ -21,8 +21,7 @@ from ace.skillbook.store import SampleKey
 from ace.steps.apply import INSIGHTS
 from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
-from ace.steps.trace_cases import is_known
-from ace.steps.trace_facts import read_trace_of, without_trace_read
+from ace.steps.trace_facts import is_known, read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.outputs import ExtractedLearning, ReflectorOutput
@@ -174,14 +173,14 @@ class InsightStep:
             recommendation = _hidden(learning.learning, redactor)
             id = Insight.id_of(task_id, trace_id, recommendation)
             same = self.log.same_pattern(recommendation)
-            earlier = [each for each in same if each.id != id]
+            earlier = [other for other in same if other.id != id]
             named = [error for error in errors if _names_error(learning, error)]
             # A learning of a group of traces names those that show it. Other names would be a claim of the model.
             own = [redactor.redact_name(group[name]) for name in learning.trace_ids if name in group] or [task_id]
-            tasks = tuple(dict.fromkeys([*(task for each in earlier for task in each.tasks), *own]))
+            tasks = tuple(dict.fromkeys([*(task for other in earlier for task in other.tasks), *own]))
             reached = confidence(len(tasks), critical=read["success"] is False and bool(named))
             is_ready = reached >= self.min_confidence
-            known = next((each for each in reversed(same) if each.delta), None) if is_ready else None
+            known = next((other for other in reversed(same) if other.delta), None) if is_ready else None
             insight = Insight(
                 id=id,
                 task_id=task_id,
@@ -199,8 +198,8 @@ class InsightStep:
                 pending.append(insight)
                 continue
             ready.append(insight)
-            supporting += [(id, each) for each in earlier]
-            sources[learning.learning] = [_trace_name(each) for each in earlier if each.trace_id != trace_id]
+            supporting += [(id, other) for other in earlier]
+            sources[learning.learning] = [_trace_name(other) for other in earlier if other.trace_id != trace_id]
             kept.append(learning)
         recorded = self.log.record([*ready, *pending], is_durable=False)
         found = FoundInsights(task_id, trace_id, tuple(recorded[: len(ready)]), supporting, pending, sources)
@@ -269,7 +268,9 @@ class InsightOutcomeStep:
         if found is not None and found.ready and (outcome := outcome_of_sample(self.skillbook, ctx)) is not None:
             ended = with_outcome(found.ready, found.earlier, outcome, self.skillbook)
             recorded = self.log.record(ended, is_durable=False)
-            self._accepted |= {each.id: each for each in recorded if each.delta and each.status == "accepted"}
+            self._accepted |= {
+                insight.id: insight for insight in recorded if insight.delta and insight.status == "accepted"
+            }
         if not self._is_complete:
             self._is_complete = True
             self.complete()
@@ -285,11 +286,11 @@ class InsightOutcomeStep:
         Raises:
             OSError: The log cannot be written.
         """
-        gone = [each for each in self._accepted.values() if self.skillbook.get_skill(_skill_id(each)) is None]
-        for each in gone:
-            del self._accepted[each.id]
+        gone = [insight for insight in self._accepted.values() if self.skillbook.get_skill(_skill_id(insight)) is None]
+        for insight in gone:
+            del self._accepted[insight.id]
         reason = "its skill was rolled back"
-        self.log.record(replace(each, status="refused", reason=reason, delta=None, section="") for each in gone)
+        self.log.record(replace(insight, status="refused", reason=reason, delta=None, section="") for insight in gone)
 
     def complete(self) -> int:
         """Record the status of insights whose process was killed between the commit and the record.
@@ -377,7 +378,7 @@ def _learnings(reflection: ReflectorOutput) -> list[ExtractedLearning]:
     """Return the learnings; of a reflection without any, the key insight."""
     from ace.outputs import ExtractedLearning
 
-    found = [each for each in reflection.extracted_learnings if each.learning.strip()]
+    found = [learning for learning in reflection.extracted_learnings if learning.learning.strip()]
     if found or not reflection.key_insight.strip():
         return found
     return [ExtractedLearning(learning=reflection.key_insight, evidence=reflection.error_identification)]
@@ -423,7 +424,7 @@ def _names_error(learning: ExtractedLearning, error: _Error) -> bool:
 def _evidence_of(learning: ExtractedLearning, errors: Sequence[_Error], redactor: Redactor) -> tuple[str, ...]:
     """Return where in the trace a learning was observed, including the places of the errors that it names."""
     said = [learning.evidence] if learning.evidence else []
-    return tuple(_hidden(each, redactor) for each in (*said, *(error.place for error in errors)))
+    return tuple(_hidden(text, redactor) for text in (*said, *(error.place for error in errors)))
 
 
 def _hidden(text: str, redactor: Redactor) -> str:
@@ -449,10 +450,10 @@ def with_outcome(
     texts = [insight.recommendation for insight in ready]
     own = {insight.id: _with_fate(insight, texts, outcome, skillbook) for insight in ready}
     yield from own.values()
-    for id, each in earlier:
+    for id, insight in earlier:
         same = own[id]
-        if each.status != "accepted":
-            yield replace(each, status=same.status, reason=same.reason, delta=same.delta, section=same.section)
+        if insight.status != "accepted":
+            yield replace(insight, status=same.status, reason=same.reason, delta=same.delta, section=same.section)
 
 
 def _with_fate(insight: Insight, texts: Sequence[str], outcome: SampleOutcome, skillbook: Skillbook) -> Insight:

@@ -14,8 +14,7 @@ from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.trace_cases import holds_values, sample_cases, values_to_hold, with_cases
-from ace.steps.trace_facts import read_trace_of, with_trace_read
+from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_cases, with_trace_read
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase
@@ -121,7 +120,7 @@ class KnownStep:
         """
         if ctx.agent_output is not None:
             shown = ctx.metadata.get("shown_skill_ids")
-            seen = [each for each in holders if shown is None or each in shown]
+            seen = [holder for holder in holders if shown is None or holder in shown]
             passed = answer_passes(case, live_answer) if case.check.kind != "environment" else not case.wrong
             return (live_answer, seen[0] if passed and seen else "") if seen else None
         shown_now = await calling.function(partial(self.prover.shown, case.question, skills))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.arguments import checked_class
 from ace.redaction import Redactor, SensitiveClass
-from ace.roles.helpers import WordRun, first_repeated, repeated_share, word_runs
+from ace.roles.prompts import WordRun, first_repeated, repeated_share, word_runs
 
 if TYPE_CHECKING:
     from ace.updates import UpdateOperation
@@ -84,7 +84,7 @@ class LeakageGuard:
         whole = "\n".join(text for text in texts if text)
         found = Redactor(allow=self.allow).find(whole)
         # A secret is worse, so it is reported first.
-        first = min(found, key=lambda each: (each.kind != "secret", each.start), default=None)
+        first = min(found, key=lambda finding: (finding.kind != "secret", finding.start), default=None)
         return None if first is None else f"it seems to contain {first.detail}"
 
 
@@ -104,7 +104,7 @@ def _copied_answer(operation: UpdateOperation, answers: Iterable[str], feedback:
     if not copied:
         return None
     said = [*feedback, *(case.correction for case in operation.cases)]
-    asked_for = {run for each in said for run in word_runs(each, _COPIED_WORDS)}
+    asked_for = {run for answer in said for run in word_runs(answer, _COPIED_WORDS)}
     if run := first_repeated(text, copied - asked_for, _COPIED_WORDS):
         return f"it repeats the right answer: {run!r}"
     if repeated_share(text, copied, _COPIED_WORDS) > _MOST_OF_A_RULE:

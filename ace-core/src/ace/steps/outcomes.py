@@ -80,7 +80,7 @@ def outcome_of_commit(skillbook: Skillbook, version: int) -> SampleOutcome | Non
     Returns:
         None if the history does not contain the version.
     """
-    entry = next((each for each in skillbook.history(version - 1) if each.version == version), None)
+    entry = next((change for change in skillbook.history(version - 1) if change.version == version), None)
     if entry is None:
         return None
     omitted = tuple(map(_omitted_note, entry.skipped))

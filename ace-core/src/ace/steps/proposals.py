@@ -34,7 +34,7 @@ from ace.context import ACEStepContext
 from ace.pipeline.threads import threads
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned
-from ace.steps.trace_cases import is_known
+from ace.steps.trace_facts import is_known
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -222,7 +222,7 @@ class Proposals:
         with self._lock:
             ahead = min(self._together - 1, self._ahead)
             waiting = self._to_ask(queue, ahead + len(self._groups))[:ahead] if ahead else []
-            group = self._grouped([ctx, *(each for _, each in waiting)])
+            group = self._grouped([ctx, *(context for _, context in waiting)])
             group.is_due = True
             del self._groups[ctx.metadata["sample_key"]]
             return group

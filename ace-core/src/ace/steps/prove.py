@@ -28,8 +28,7 @@ from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.known import KnownStep, case_holders, lookup_workers
 from ace.steps.leakage_guard import LeakageGuard
-from ace.steps.trace_cases import holds_values, known_cases, sample_cases, values_to_hold, was_corrected
-from ace.steps.trace_facts import known_of_task
+from ace.steps.trace_facts import holds_values, known_cases, known_of_task, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -275,7 +274,7 @@ class _BatchProofs:
         """
         if self._workers == 1 or self._most_calls < _CALLS_OF_RULE:
             return
-        values = Counter(frozenset(values_to_hold(each.cases[0])) for each in operations if each.cases)
+        values = Counter(frozenset(values_to_hold(operation.cases[0])) for operation in operations if operation.cases)
         works = []
         for operation in operations:
             text = operation.content or ""
@@ -325,7 +324,14 @@ class _BatchProofs:
         for case in sample_cases(self._ctx):
             if case.id not in known:
                 continue
-            skill = next((each for each in self.skills if each.id == known[case.id] and each.is_active), None)
+            skill = next(
+                (
+                    known_skill
+                    for known_skill in self.skills
+                    if known_skill.id == known[case.id] and known_skill.is_active
+                ),
+                None,
+            )
             if skill is None:
                 logger.info("The skill %s, which knew case %s, has been removed since", known[case.id], case.id)
                 if was_corrected(case):
@@ -412,13 +418,13 @@ class _BatchProofs:
             covered = cases[: next((place for place, problem in enumerate(problems) if problem), len(cases))]
             last = dict[str, CaseOutcome]()
             if alone:
-                last = {each.case.id: each for each in await self._outcomes(covered, _by_itself(skill))}
+                last = {outcome.case.id: outcome for outcome in await self._outcomes(covered, _by_itself(skill))}
             in_book: list[SkillCase] = []
             for case in covered:
                 shown = await self._calling.function(partial(self._prover.shown, case.question, skills))
-                if not alone or (last[case.id].passed is not False and [each.id for each in shown] != [skill.id]):
+                if not alone or (last[case.id].passed is not False and [other.id for other in shown] != [skill.id]):
                     in_book.append(case)
-            last |= {each.case.id: each for each in await self._outcomes(in_book, skills)}
+            last |= {outcome.case.id: outcome for outcome in await self._outcomes(in_book, skills)}
             for case in covered:
                 self.asked[case.id] = self._prover.fingerprint(case.question, skills)
             outcomes |= last
@@ -518,7 +524,9 @@ class _BatchProofs:
     def _in_book(self, case: SkillCase) -> list[Skill]:
         """Return the skills with a case that are in the book already, so that an operation can name them."""
         return [
-            skill for skill in self.skills if skill.id in self._ids and any(each.id == case.id for each in skill.cases)
+            skill
+            for skill in self.skills
+            if skill.id in self._ids and any(known_case.id == case.id for known_case in skill.cases)
         ]
 
     def _similar_cases(self, text: str, old: Skill | None) -> list[SkillCase]:
@@ -731,7 +739,9 @@ class _FinalTest:
         if not repairs:
             return False
         kept = self._without_edited(repairs)
-        batch = UpdateBatch("The final test of the run.", [each for repair in kept for each in repair.operations])
+        batch = UpdateBatch(
+            "The final test of the run.", [operation for repair in kept for operation in repair.operations]
+        )
         note = json.dumps({"final_test": number, "index": self._last_index + number, "cases": self._asked})
         try:
             with self._book.deferred_commits(author="proof"):
@@ -943,7 +953,7 @@ def _uncovered(text: str, case: SkillCase) -> str:
         return f"It gives the wrong answer for its condition on {number}."
     said = {word.lower() for word in tokens(case.correction)}
     names = [word for word in tokens(case.question)[1:] if word[:1].isupper() and word[1:2].islower()]
-    answer = [word for word in tokens(case.expected) if any(each.isdigit() for each in word)]
+    answer = [word for word in tokens(case.expected) if any(character.isdigit() for character in word)]
     held = {word.lower() for word in tokens(text)}
     if quoted := [word for word in (*names, *answer) if word.lower() in held - said]:
         return f"It holds {', '.join(quoted)}, which belongs to this one case."

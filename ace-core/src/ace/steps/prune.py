@@ -72,9 +72,9 @@ class PruneStep:
             return
         prune(self.skillbook, found)
         self.skillbook.commit(author=f"prune after epoch {epoch}")
-        self.pruned += [each.skill.id for each in found]
-        for each in found:
-            logger.info("Skill %s was removed after epoch %d: %s", each.skill.id, epoch, each.reason)
+        self.pruned += [entry.skill.id for entry in found]
+        for entry in found:
+            logger.info("Skill %s was removed after epoch %d: %s", entry.skill.id, epoch, entry.reason)
         if is_observed():
-            removed = tuple(SkillChange("REMOVE", each.skill.id) for each in found)
+            removed = tuple(SkillChange("REMOVE", entry.skill.id) for entry in found)
             emit(SkillsChanged(current_call_scope().run_id, "", removed, ()))

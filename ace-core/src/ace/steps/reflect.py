@@ -13,8 +13,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, stop_if_cancelled
-from ace.steps.trace_cases import is_known, open_cases, with_cases
-from ace.steps.trace_facts import read_trace_of, with_trace_facts
+from ace.steps.trace_facts import is_known, open_cases, read_trace_of, with_cases, with_trace_facts
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
@@ -127,7 +126,7 @@ def _taken(
         parameters = _parameters(function)
     except (TypeError, ValueError):  # built in
         return {}
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     given = {name: value for name, value in optional.items() if takes_any or name in parameters}
     if not hasattr(function, "__wrapped__"):
         given.update((name, value) for name, value in named_only.items() if name in parameters)

@@ -1,4 +1,6 @@
-"""The parsed trace of a sample, which steps share so that it is parsed only once, unless a step replaces it.
+"""What steps share about the trace of a sample: its parsed form, its cases, and which of them the book answers.
+
+A trace is parsed only once, unless a step replaces it.
 
 `KnownStep` and `ReflectStep` store the parsed trace in the metadata of the sample. After the last step that needs it,
 only the facts that later steps need are kept, because results contain the metadata, and a parsed trace may be large.
@@ -7,26 +9,42 @@ That step is `ReflectStep`, unless insights or artifacts are written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ace.cases import cases_of, deciding_values
+from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
-from ace.protocols.errors import attribute_of
+from ace.protocols.errors import attribute_of, encodable
+from ace.skill import Skill, SkillCase
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.redaction import Redactor
     from ace.roles.trace_reading import StandardTrace
 
 __all__ = [
     "KnownOfTask",
+    "holds_values",
+    "is_known",
+    "known_cases",
     "known_of_task",
+    "open_cases",
     "question_of",
     "read_trace_of",
+    "redacted_case",
+    "sample_cases",
+    "values_to_hold",
+    "was_corrected",
+    "with_cases",
     "with_trace_facts",
     "with_trace_read",
     "without_trace_read",
 ]
+
+logger = logging.getLogger(__name__)
 
 _READ: Final = "trace_read"
 
@@ -145,9 +163,143 @@ def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
     found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
     answers = [answer for answer in found if isinstance(answer, str)]
     said = [trace["feedback"] or "" for trace in read]
-    said += [each["correction"] for trace in read for each in trace["corrections"]]
+    said += [correction["correction"] for trace in read for correction in trace["corrections"]]
     return KnownOfTask(
         answers,
-        [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)],
+        [text for text in said if not any(says_only_the_truth(text, answer) for answer in answers)],
         any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
     )
+
+
+_LEAST_WORDS = 3
+"""Words of a correction, beyond function words, with which it says more than that something was wrong."""
+
+
+def with_cases(
+    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
+) -> ACEStepContext:
+    """Return the context with the cases of its trace in `metadata["cases"]`, unless it already has them.
+
+    They have no time yet: the skillbook sets it when it is written. Personal data and keys are redacted in them; a case
+    whose answer would be redacted is dropped.
+
+    Args:
+        ctx: The context.
+        read: Its trace, as `read_trace` returns it.
+        redactor: Finds personal data and keys.
+        can_be_asked_again: Whether the agent of the trace also proves what it teaches; see `ace.cases.cases_of`.
+    """
+    if "cases" in ctx.metadata:
+        return ctx
+    trace_id = str(ctx.metadata.get("trace_id", ""))
+    cases_found = _cases(ctx, read, can_be_asked_again)
+    found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in cases_found)
+    placed = [case for case in found if case is not None]
+    cases = tuple({case.id: case for case in placed}.values())
+    return ctx.replace(metadata={**ctx.metadata, "cases": cases})
+
+
+def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
+    """Return a case with all sensitive text redacted.
+
+    A check that looks for sensitive text could no longer be passed, so such a case is dropped, which is logged.
+
+    Args:
+        case: The case.
+        redactor: Finds personal data and keys.
+
+    Returns:
+        The case, with a new id if its question or context has changed. None if it is dropped.
+    """
+
+    def hidden(text: str) -> str:
+        return encodable(redactor.redact(text))
+
+    trace_id = encodable(redactor.redact_name(case.trace_id))
+    if hidden(case.check.value) != case.check.value:
+        logger.warning(
+            "A case of %s is dropped: its check asks for a value that is redacted, so it can prove nothing",
+            trace_id or "a trace",
+        )
+        return None
+    question, context = hidden(case.question), hidden(case.context)
+    is_same = (question, context) == (case.question, case.context)
+    return _replaced(
+        case,
+        id=case.id if is_same else SkillCase.make(question, case.check, context=context).id,
+        question=question,
+        context=context,
+        wrong=hidden(case.wrong),
+        correction=hidden(case.correction),
+        expected=hidden(case.expected),
+        trace_id=trace_id,
+    )
+
+
+def sample_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
+    """Return the cases of a sample."""
+    cases: tuple[SkillCase, ...] = ctx.metadata.get("cases", ())
+    return cases
+
+
+def known_cases(ctx: ACEStepContext) -> Mapping[str, str]:
+    """Return the ids of the skills that know an answer, by the ids of the cases that the skillbook already answers."""
+    known: Mapping[str, str] = ctx.metadata.get("known_cases", {})
+    return known
+
+
+def open_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
+    """Return the cases of a sample that the skillbook does not answer yet."""
+    known = known_cases(ctx)
+    return tuple(case for case in sample_cases(ctx) if case.id not in known)
+
+
+def is_known(ctx: ACEStepContext) -> bool:
+    """Return whether the sample has cases and the skillbook answers all of them, so that it teaches nothing new."""
+    return bool(sample_cases(ctx)) and not open_cases(ctx)
+
+
+def was_corrected(case: SkillCase) -> bool:
+    """Return whether a person said what was wrong; the feedback of an environment is not a rule."""
+    if case.check.kind == "environment" or not case.correction.strip():
+        return False
+    return bool(deciding_values(case)) or len(content_words(case.correction)) >= _LEAST_WORDS
+
+
+def values_to_hold(case: SkillCase) -> tuple[str, ...]:
+    """Return the values that a skill must contain to know the answer to a case.
+
+    They are the deciding values of the correction or, without a correction, the answer itself.
+
+    Args:
+        case: The case.
+    """
+    values = deciding_values(case) if was_corrected(case) else ()
+    if values:
+        return values
+    if case.check.kind in ("exact", "contains", "numeric", "any_of"):
+        return tuple(line for line in case.check.value.splitlines() if line.strip())
+    return tuple(tokens(case.expected))
+
+
+def holds_values(skill: Skill, values: Sequence[str]) -> bool:
+    """Return whether a skill contains all of these values; False if there are none."""
+    return bool(values) and all(keeps(skill.content, value) for value in values)
+
+
+def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
+    spoken = {correction["correction"] for correction in read["corrections"] if correction["place"] != "feedback"}
+    judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
+    return [
+        # The feedback of an environment on one answer is not a correction that a rule could repeat.
+        _replaced(case, correction="")
+        if case.check.kind != "environment"
+        and case.correction not in spoken
+        and (judged or says_only_the_truth(case.correction, case.expected))
+        else case
+        for case in cases_of(read, can_be_asked_again=can_be_asked_again)
+    ]
+
+
+def _replaced(case: SkillCase, **changes: Any) -> SkillCase:
+    return SkillCase(**{**case.__dict__, **changes})

@@ -35,8 +35,7 @@ from ace.steps.context_access import is_learned, model_calls_for, names_in_batch
 from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
-from ace.steps.trace_cases import is_known, open_cases, redacted_case
-from ace.steps.trace_facts import question_of
+from ace.steps.trace_facts import is_known, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -555,7 +554,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         )
     metadata = operation.metadata
     if traces := operation.evidence_traces:
-        metadata = {**metadata, EVIDENCE_TRACES: [redactor.redact_name(each) for each in traces]}
+        metadata = {**metadata, EVIDENCE_TRACES: [redactor.redact_name(trace) for trace in traces]}
     return dataclasses.replace(
         operation,
         metadata=metadata,
@@ -564,7 +563,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         justification=hidden(operation.justification),
         evidence=hidden(operation.evidence),
         insight_source=source,
-        cases=tuple(case for each in operation.cases if (case := redacted_case(each, redactor)) is not None),
+        cases=tuple(case for learned in operation.cases if (case := redacted_case(learned, redactor)) is not None),
     )
 
 

@@ -34,9 +34,9 @@ class ExtraStepsConformance(Conformance, is_suite=True):
             {*parameters} == {*spec.options},
             f"its spec has the options {sorted(spec.options)}, its target takes {sorted(parameters)}",
         )
-        required = [name for name, each in parameters.items() if each.default is each.empty]
+        required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
         demand(not required, f"without {', '.join(required)} it cannot be called; give each option a default")
-        positional = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY]
+        positional = [name for name, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
         demand(not positional, f"{', '.join(positional)} cannot be given by name")
 
     def test_steps(self, plugin_name: str, options: Mapping[str, object]) -> None:
@@ -101,4 +101,4 @@ def _failed(steps: Sequence[Any]) -> list[BaseException]:
         reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager(), extra_steps=list(steps)
     )
     results = runner.run([f"Repeat the code word kit{number:04d}code." for number in range(1, 5)])
-    return [each.error for each in results if each.error is not None]
+    return [result.error for result in results if result.error is not None]

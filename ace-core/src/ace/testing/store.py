@@ -106,7 +106,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand([SkillRow(*row) for row in book.skills] == [wanted], f"load returns the skills {list(book.skills)}")
         demand([SkillRow(*row) for row in fetched] == [wanted], f"rows returns {fetched}")
         demand(Head(*book.head) == Head(2, 3, 1, 2), f"load returns the head {book.head}")
-        decisions = [tuple(each) for each in book.decisions]
+        decisions = [tuple(decision) for decision in book.decisions]
         demand(decisions == [("kit-00001", "kit-00002", '{"keep": true}')], f"load returns the decisions {decisions}")
 
     def test_events(self, plugin_name: str, location: str) -> None:

@@ -120,7 +120,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
             demand(not no_texts, f"these fields of the trace are not texts: {', '.join(map(repr, no_texts))}")
             ids: object = trace["skill_ids"]
             demand(
-                isinstance(ids, list | tuple) and all(isinstance(each, str) for each in ids),
+                isinstance(ids, list | tuple) and all(isinstance(id, str) for id in ids),
                 f"skill_ids must be a list of texts, and is {ids!r}",
             )
             for step in trace["steps"]:

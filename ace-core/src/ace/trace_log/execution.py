@@ -150,7 +150,7 @@ class ExecutionResult:
             runner=text_in(fields, "runner"),
             command=text_in(fields, "command"),
             status=_word(fields.get("status"), get_args(ResultStatus), "the status of an execution result"),
-            errors=tuple(ExecutionError.from_record(each) for each in _list(fields, "errors")),
+            errors=tuple(ExecutionError.from_record(error) for error in _list(fields, "errors")),
             more=_others(fields, "runner", "command", "status", "errors"),
         )
 
@@ -226,7 +226,9 @@ class ExecutionTrace:
             task_id=check_task_id(fields.get("bead_id") or fields.get("task_id")),
             outcome=_word(fields.get("outcome"), get_args(Outcome), "the outcome"),
             task_description=text_in(fields, "task_description"),
-            execution_results=tuple(ExecutionResult.from_record(each) for each in _list(fields, "execution_results")),
+            execution_results=tuple(
+                ExecutionResult.from_record(result) for result in _list(fields, "execution_results")
+            ),
             bullets_consulted=_texts(fields, "bullets_consulted"),
             discovered_issues=_texts(fields, "discovered_issues"),
             trace_id=str(fields.get("trace_id") or _hash_of(fields)),

@@ -83,7 +83,7 @@ def errors_in(output: str, tool: str = "", *, status: Literal["pass", "fail"] = 
     """
     lines = [line.rstrip() for line in without_escapes(output).splitlines()]
     found = [*_one_line_errors(lines, tool), *_pytest_errors(lines), *_tracebacks(lines)]
-    found.sort(key=lambda each: each[0])
+    found.sort(key=lambda pair: pair[0])
     errors = list({str(error): error for _, error in found}.values())[:_MOST_ERRORS]
     if status == "fail" and not any(error.severity == "error" for error in errors):
         last = [line for line in lines if line.strip()][-_LAST_LINES:]

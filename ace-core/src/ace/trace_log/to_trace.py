@@ -56,7 +56,7 @@ def recognise(record: object) -> float:
     head = trace_head(record)
     if head is None:
         return 0.9 if isinstance(record, Mapping) and _is_trace(record) else 0.0
-    found = [_is_trace(each) for each in head_records(head)]
+    found = [_is_trace(entry) for entry in head_records(head)]
     return 0.9 if sum(found) * 2 > len(found) else 0.0
 
 
@@ -70,7 +70,7 @@ def parts_of(value: object) -> list[tuple[str | None, object]]:
         >>> parts_of([{"bead_id": "bd-1", "outcome": "success"}, 7])
         [(None, {'bead_id': 'bd-1', 'outcome': 'success'}), (None, ValueError('a trace must be a JSON object, got 7'))]
     """
-    return [(None, _checked(each)) for each in (value if isinstance(value, list) else [value])]
+    return [(None, _checked(item)) for item in (value if isinstance(value, list) else [value])]
 
 
 def place_of(record: object) -> str:

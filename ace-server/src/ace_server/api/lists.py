@@ -96,7 +96,7 @@ async def list_skill_history(
         raise ApiError(404, "The book never had such a skill.")
     after = _number(cursor)
     return page(
-        [each for each in entries if each.version > after][: limit + 1],
+        [entry for entry in entries if entry.version > after][: limit + 1],
         limit,
         lambda entry: str(entry.version),
         lambda entry: entry,
@@ -231,7 +231,7 @@ def page(found: Sequence[Any], limit: int, cursor_of: Callable[[Any], str], made
         made: Returns an item as it is sent.
     """
     shown = found[:limit]
-    return Page(items=[made(each) for each in shown], next_cursor=cursor_of(shown[-1]) if len(found) > limit else None)
+    return Page(items=[made(row) for row in shown], next_cursor=cursor_of(shown[-1]) if len(found) > limit else None)
 
 
 def from_row(model: Callable[..., Item], row: sa.Row[Any]) -> Item:
@@ -296,7 +296,7 @@ def _content_after(event: object, skill: str) -> str | None:
     The classes of events are internal to the core, so this goes by their fields.
     """
     added = [getattr(event, "skill", None), *getattr(event, "skills", ())]
-    texts = [each.content for each in added if isinstance(each, Skill) and each.id == skill]
+    texts = [state.content for state in added if isinstance(state, Skill) and state.id == skill]
     changed = getattr(event, "texts", {}).get("content") or getattr(event, "content", None)
     return texts[0] if texts else changed
 
@@ -317,7 +317,7 @@ def _texts(access: Access, rows: Sequence[sa.Row[Any]]) -> dict[str, dict[str, s
     found = {}
     for row in rows:
         asked, said = requests.get(row.request), feedbacks.get(row.feedback)
-        proposal = [each for each in (opened(said, "correction"), opened(said, "comment")) if each]
+        proposal = [text for text in (opened(said, "correction"), opened(said, "comment")) if text]
         if said is not None and said.thumb is not None:
             proposal.insert(0, f"thumb {said.thumb}")
         found[row.id] = {

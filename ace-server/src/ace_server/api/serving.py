@@ -215,7 +215,7 @@ def _depth(value: object) -> int:
     level, depth = [value], 0
     while level and depth <= _DEEPEST:
         children = [
-            each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
+            item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)
         ]
         level = [child for group in children for child in group]
         depth += 1

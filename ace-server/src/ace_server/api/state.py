@@ -66,7 +66,7 @@ class RecentRequests:
         Args:
             subject: The pseudonym of the subject.
         """
-        for request in [each for each, known in self._requests.items() if known.subject == subject]:
+        for request in [id for id, known in self._requests.items() if known.subject == subject]:
             del self._requests[request]
 
 

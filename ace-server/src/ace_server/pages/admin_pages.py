@@ -128,7 +128,7 @@ class AdminPages:
         try:
             if book is not None and book not in self._site.books(visitor):
                 raise ValueError("the book does not exist")
-            budget, days = (_number(form, each) for each in ("budget", "days"))
+            budget, days = (_number(form, field) for field in ("budget", "days"))
             if days is not None and days <= 0:
                 raise ValueError("the days must be greater than 0")
             with self._site.service.database.writing() as connection:
@@ -167,7 +167,7 @@ class AdminPages:
         _all_books_only(visitor)
         with self._site.service.database.reading() as connection:
             found = keys.list_keys(connection)
-        key = next((each for each in found if each.id == request.path_params["key"]), None)
+        key = next((row for row in found if row.id == request.path_params["key"]), None)
         if key is None:
             raise RefusedError(404, "There is no key with this id.")
         return key

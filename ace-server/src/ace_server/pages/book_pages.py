@@ -114,7 +114,7 @@ class BookPages:
             with reader.reading() as book:
                 overviews.append(overview_of(book))
         page = self._page(request, "home.html", books=overviews, book=None)
-        return preparing(page, [each.book.reader for each in overviews])
+        return preparing(page, [overview.book.reader for overview in overviews])
 
     def skills(self, request: Request) -> Response:
         """Show the table of skills."""
@@ -216,7 +216,7 @@ class BookPages:
             entry = None if book.timeline is None else book.timeline.entry(number)
             if entry is None or book.timeline is None:
                 raise NotFoundError(f"the skillbook has no changes in a version {number}")
-            numbers = [each.version for each in book.timeline.entries]
+            numbers = [change.version for change in book.timeline.entries]
             place = numbers.index(number)
             return self._page(
                 request,
@@ -280,13 +280,15 @@ class BookPages:
         """Show one run with its samples."""
         run_id = request.query_params.get("id", "")
         with self._opened(request) as book:
-            run = next((each for each in book.runs() if each.run_id == run_id), None)
+            run = next((candidate for candidate in book.runs() if candidate.run_id == run_id), None)
             if run is None:
                 raise NotFoundError(f"the skillbook knows no run {run_id!r}")
             if wants_file(request):
                 return samples_response(request, run)
             changes = changes_of_run(book, run.run_id)
-            curve = next((learning_curve(each.points) for each in book.trainings() if each.run_id == run_id), None)
+            curve = next(
+                (learning_curve(training.points) for training in book.trainings() if training.run_id == run_id), None
+            )
             refusals = gate_refusals(book, run_id)
             return self._page(
                 request,
@@ -524,8 +526,8 @@ def samples_response(request: Request, run: RunSummary) -> Response:
         run: The run.
     """
     rows = [
-        (each.key.sample, each.key.epoch, each.state, each.version, each.failures, each.at, each.problem)
-        for each in run.samples
+        (sample.key.sample, sample.key.epoch, sample.state, sample.version, sample.failures, sample.at, sample.problem)
+        for sample in run.samples
     ]
     return table_response(request, f"run-{run.run_id}", _SAMPLE_COLUMNS, rows)
 
@@ -542,10 +544,10 @@ def _growth_chart(book: OpenedBook) -> Markup | None:
 def _counters_chart(changes: Sequence[SkillChange]) -> Markup | None:
     """Return the counters of a skill by version; None if none of them ever changed."""
     counts = [(float(change.version), change.after.counts()) for change in changes if change.after is not None]
-    if not any(count for _, each in counts for count in each.values()):
+    if not any(count for _, verdicts in counts for count in verdicts.values()):
         return None
     series = {
-        tag: [(version, float(each[tag])) for version, each in counts] for tag in ("helpful", "harmful", "neutral")
+        tag: [(version, float(count[tag])) for version, count in counts] for tag in ("helpful", "harmful", "neutral")
     }
     return step_chart(
         series, label="Counters of the skill by version", x_title="version", y_title="times judged so far"
@@ -571,7 +573,7 @@ def _presence(book: OpenedBook, skill_id: str) -> list[Presence]:
         if first is not None:
             without = points[first - 1].score.value if first else None
             found.append(Presence(run_id, without, points[first].score.value, points[first].samples))
-    return [each for each in found if each.last_without is not None]
+    return [presence for presence in found if presence.last_without is not None]
 
 
 def _trace_of(change: SkillChange) -> str:
@@ -592,7 +594,7 @@ def changes_of_run(book: OpenedBook, run_id: str) -> dict[int, Sequence[SkillCha
     """
     if book.timeline is None:
         return {}
-    entries = [each for each in book.timeline.entries if each.key is not None and each.key.run == run_id]
+    entries = [entry for entry in book.timeline.entries if entry.key is not None and entry.key.run == run_id]
     return {entry.version: book.timeline.changes_of(entry.version) for entry in entries}
 
 

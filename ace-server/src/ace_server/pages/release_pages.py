@@ -79,7 +79,7 @@ class ReleasePages:
     def confirm(self, request: Request, visitor: Visitor) -> Response:
         """Show what publishing a release would change, and ask."""
         row = self._site.one(_RELEASE, request.path_params["release"], visitor)
-        published = next((each for each in self._of_book(row.book) if each.state == "published"), None)
+        published = next((release for release in self._of_book(row.book) if release.state == "published"), None)
         changes = release_changes(self._site, row.book, row.version)
         return self._site.page(request, visitor, "release_confirm.html", row=row, published=published, changes=changes)
 
@@ -168,7 +168,7 @@ class ReleasePages:
     def start(self, request: Request, visitor: Visitor, form: Mapping[str, str]) -> Response:
         """Answer the requests of a book with two releases."""
         wanted = [form.get("first", ""), form.get("second", "")]
-        found = [self._site.one(_RELEASE, each, visitor) for each in wanted]
+        found = [self._site.one(_RELEASE, id, visitor) for id in wanted]
         book = found[0].book
         if wanted[0] == wanted[1] or found[1].book != book:
             raise RefusedError(400, "An experiment needs two different releases of one book.")

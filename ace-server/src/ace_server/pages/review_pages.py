@@ -127,7 +127,7 @@ class ReviewPages:
             raise RefusedError(400, "A release can be accepted or rejected, but not edited.") from None
         if row.release is not None:
             self._site.state(request).inference.wake()
-        following = next((each for each in waiting if each > row.id), None)
+        following = next((id for id in waiting if id > row.id), None)
         return RedirectResponse(address("review", following) if following else "/review", 303)
 
     def export(self, request: Request, visitor: Visitor) -> Response:
@@ -138,7 +138,7 @@ class ReviewPages:
             ids = [row.id for row in rows[start : start + _IDS_IN_A_ROW]]
             self._site.record(request, visitor, "text.read", " ".join(ids))
         names = self._site.names()
-        text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in self._exported(rows, names))
+        text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in self._exported(rows, names))
         headers = {"Content-Disposition": 'attachment; filename="decisions.jsonl"'}
         return Response(text.encode("utf-8", "backslashreplace"), media_type="application/jsonl", headers=headers)
 
@@ -213,5 +213,5 @@ def release_changes(site: ServiceSite, book: str, version: int) -> SkillbookDiff
     with reader.reading() as opened:
         if opened.timeline is None:
             return None
-        before, after = (opened.timeline.skills_at(each) for each in (published, version))
+        before, after = (opened.timeline.skills_at(number) for number in (published, version))
     return compared_skills(before, after)

@@ -96,7 +96,7 @@ class RunPages:
         """Show each book at a glance."""
         facts = [found for name in self._site.books(visitor) if (found := self._facts(name)) is not None]
         page = self._site.page(request, visitor, "service_home.html", facts=facts)
-        return preparing(page, [each.overview.book.reader for each in facts])
+        return preparing(page, [fact.overview.book.reader for fact in facts])
 
     def runs(self, request: Request, visitor: Visitor) -> Response:
         """List the batches of feedback, newest first."""
@@ -168,7 +168,7 @@ class RunPages:
         feedback = tables.feedback
         query = sa.select(feedback.c.id, feedback.c.problem).where(feedback.c.batch == row.id)
         rows = self._site.rows(query.where(feedback.c.problem.is_not(None)).order_by(feedback.c.id))
-        return [(each.id, each.problem) for each in rows]
+        return [(failure.id, failure.problem) for failure in rows]
 
     def _release(self, row: Row) -> Row | None:
         release = tables.release

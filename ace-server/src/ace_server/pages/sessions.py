@@ -121,7 +121,7 @@ class Sessions:
             return False
         moment = time.monotonic()
         with self._lock:
-            self._used = {each: end for each, end in self._used.items() if end > moment}
+            self._used = {form: end for form, end in self._used.items() if end > moment}
             if found[2] in self._used:
                 return False
             self._used[found[2]] = moment + LIFETIME

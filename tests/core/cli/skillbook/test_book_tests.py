@@ -135,7 +135,7 @@ def cases_in(path: Path) -> list[SkillCase]:
 
 
 def verdicts(data: Mapping[str, Any]) -> dict[str, str]:
-    return {each["skill_id"]: each["verdict"] for each in data["skills"]}
+    return {skill["skill_id"]: skill["verdict"] for skill in data["skills"]}
 
 
 def test_a_green_book_is_green_and_its_results_are_noted(
@@ -168,7 +168,7 @@ def test_a_harmful_skill_added_by_hand_turns_it_red(folder: Path, run: Run, mode
     told = run("test", location, "--alone", "--json", *model)
     assert told.code == 1
     assert verdicts(told.data)["times-00001"] == "interfered"
-    [interfered] = [each for each in told.data["skills"] if each["verdict"] == "interfered"]
+    [interfered] = [skill for skill in told.data["skills"] if skill["verdict"] == "interfered"]
     assert interfered["interfering"] == ["times-00005"]
     run("remove", "times-00005", "--skillbook", location, "--yes")
     assert run("test", location, *model).code == 0
@@ -180,13 +180,15 @@ def test_json_has_everything(folder: Path, run: Run, model: list[str], db: Path)
     assert done.err == ""
     assert verdicts(done.data)["sums-00003"] == "unneeded"
     assert done.data["version"] == 5
-    assert [each["id"] for each in done.data["cases"]] == [TIDE.id, SIGNS.id, SUM.id]
+    assert [case["id"] for case in done.data["cases"]] == [TIDE.id, SIGNS.id, SUM.id]
 
 
 def test_a_test_is_one_version_with_its_author_and_can_be_rolled_back(run: Run, model: list[str], db: Path) -> None:
     run("test", *model)
     versions = run("log", "--json").data["versions"]
-    assert [(each["version"], each["author"]) for each in versions if each["author"]] == [(5, "ace skillbook test")]
+    assert [(version["version"], version["author"]) for version in versions if version["author"]] == [
+        (5, "ace skillbook test")
+    ]
     run("rollback", "4", "--yes")
     assert {case.last_result for case in cases_in(db)} == {"not_run"}
 
@@ -224,7 +226,7 @@ def test_only_what_changed(
     assert server.requests == []
     run("edit", "contracts-00002", f"{SIGNER} Ask.")
     data = run("test", "--changed", "--json", *model).data
-    assert [each["id"] for each in data["cases"]] == [SIGNS.id]
+    assert [case["id"] for case in data["cases"]] == [SIGNS.id]
     nothing = run("test", "--changed", *model)
     assert nothing.code == 0
     assert nothing.out.startswith("no cases to test")
@@ -232,7 +234,7 @@ def test_only_what_changed(
 
 def test_only_some(run: Run, model: list[str], db: Path) -> None:
     data = run("test", "--only", SUM.id, "--only", "times-00001", "--json", *model).data
-    assert [each["id"] for each in data["cases"]] == [TIDE.id, SUM.id]
+    assert [case["id"] for case in data["cases"]] == [TIDE.id, SUM.id]
     wrong = run("test", "--only", "tmes-00001", *model)
     assert wrong.code == 2
     assert "--only" in wrong.err and "'tmes-00001'" in wrong.err
@@ -255,7 +257,7 @@ def test_the_junit_file_can_be_read(folder: Path, run: Run, model: list[str], db
         "3",
         "1",
     )
-    [case] = [each for each in suite if each.find("failure") is not None]
+    [case] = [element for element in suite if element.find("failure") is not None]
     assert case.get("classname") == "times-00001"
     assert case.get("name") == f"{TIDE.id}: {TIDE.question}"
     failure = case.find("failure")
@@ -427,7 +429,7 @@ def test_a_limit_of_cost_ends_the_test(run: Run, model: list[str], db: Path, ser
 def test_unneeded_skills_are_pruned_as_one_version_with_the_evidence(run: Run, model: list[str], db: Path) -> None:
     before = contents(db)
     dry = run("prune", "--unneeded", "--dry-run", "--json", *model).data
-    assert [each["id"] for each in dry["skills"]] == ["sums-00003"]
+    assert [skill["id"] for skill in dry["skills"]] == ["sums-00003"]
     assert dry["skills"][0]["reason"] == "1 case passed without skills with openai/scripted"
     assert contents(db) == before
     asking = run("prune", "--unneeded", *model)
@@ -567,21 +569,23 @@ def test_a_regression_is_met_in_learning_and_one_by_hand_in_the_test(
     run: Run, here: Run, folder: Path, kind: str
 ) -> None:
     (folder / "chats.json").write_text(
-        json.dumps([{"messages": each} for each in chats([TIDE_LESSON, PAYER])]), encoding="utf-8"
+        json.dumps([{"messages": chat} for chat in chats([TIDE_LESSON, PAYER])]), encoding="utf-8"
     )
     second_breaks_first = correcting_script(TIDE_LESSON, PAYER, broken_by={TIDE_LESSON.question: "paid by Okafor"})
     with ScriptedServer(second_breaks_first) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         learned = here("learn", "chats.json", *model, "--skillbook", kind, "--workers", "1", "--json")
         assert learned.code == 0, learned.err
-        assert [each["reason"] for each in learned.data["left_out"] if TIDE_LESSON.question in each["reason"]]
+        assert [
+            omission["reason"] for omission in learned.data["left_out"] if TIDE_LESSON.question in omission["reason"]
+        ]
         green = run("test", kind, *model, "--json")
         assert (green.code, green.data["failed"], green.data["share"]) == (0, 0, 1.0), green.out
         assert green.data["passed"] >= 1
         added = run("add", "house", "Everything is paid by Okafor.", "--skillbook", kind, "--json").data["skill"]["id"]
         red = run("test", kind, *model, "--alone", "--json")
         assert red.code == 1
-        [failed] = [each for each in red.data["cases"] if each["result"] == "failed"]
+        [failed] = [case for case in red.data["cases"] if case["result"] == "failed"]
         assert (failed["question"], failed["answer"]) == (TIDE_LESSON.question, TIDE_LESSON.wrong)
-        [victim] = [each for each in red.data["skills"] if each["verdict"] == "interfered"]
+        [victim] = [skill for skill in red.data["skills"] if skill["verdict"] == "interfered"]
         assert (failed["skills"], victim["interfering"]) == ([victim["skill_id"]], [added])

@@ -92,7 +92,7 @@ def test_the_difference_of_two_versions(store: Path, run: Run) -> None:
 def test_the_difference_of_two_files_of_any_format(json_book: Path, playbook: Path, store: Path, run: Run) -> None:
     data = run("diff", "skills.json", "skills.db", "--json").data
     assert misfits(data, DIFF) == []
-    assert [each["id"] for each in data["changed"]] == ["maths-00001", "maths-00002"]
+    assert [skill["id"] for skill in data["changed"]] == ["maths-00001", "maths-00002"]
     assert [skill["id"] for skill in data["added"]] == ["maths-00003", "geography-00004"]
     assert "0 added, 0 removed, 0 changed" in run("diff", "play.txt", "play.txt").out
 

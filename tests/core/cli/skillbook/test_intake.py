@@ -41,9 +41,9 @@ def test_an_import_says_what_was_taken_what_was_not_and_why(
     assert misfits(data, IMPORT) == []
     first, second = data["files"]
     assert [skill["id"] for skill in first["imported"]] == ["str-00001"]
-    assert [each["reason"] for each in first["skipped"]] == ["already exists as maths-00001"]
+    assert [entry["reason"] for entry in first["skipped"]] == ["already exists as maths-00001"]
     assert [(skill["id_in_file"], skill["id"]) for skill in second["imported"]] == [("maths-00002", "maths-00005")]
-    assert [each["reason"] for each in second["skipped"]] == ["was removed in the file"]
+    assert [entry["reason"] for entry in second["skipped"]] == ["was removed in the file"]
     assert "author, bullets.colour" in second["notes"][0]
     after = contents(store)
     assert {id: after[id] for id in before} == before
@@ -196,11 +196,11 @@ def test_pairs_that_were_judged_to_differ_follow_their_skills(folder: Path, run:
     run("import", "other.json", "--skillbook", "one.json")
     with Skillbook.open("both.json") as both, Skillbook.open("one.json") as imported:
         ids = {skill.content: skill.id for skill in both.skills()}
-        assert {frozenset(pair): each.reasoning for pair, each in both.similarity_decisions().items()} == {
+        assert {frozenset(pair): decision.reasoning for pair, decision in both.similarity_decisions().items()} == {
             frozenset((ids["Shared."], ids["Nearly shared."])): "the old one",
             frozenset((ids["Nearly shared."], ids["Nearly shared too."])): "the new ones",
         }
-        reasons = [each.reasoning for each in imported.similarity_decisions().values()]
+        reasons = [decision.reasoning for decision in imported.similarity_decisions().values()]
         assert reasons == ["the new ones"]
 
 

@@ -67,10 +67,10 @@ def test_the_printed_command_undoes_the_change(folder: Path, run: Run, name: str
     undo(run, done.out.split("`")[1])
     assert contents(folder / name) == before
     fields = ("id", "section", "content", "helpful", "harmful", "sources", "created_at", "pinned")
-    after = sorted(run("show", "--json", "--skillbook", name).data["skills"], key=lambda each: str(each["id"]))
-    shown.sort(key=lambda each: each["id"])  # a skill that comes back to its section is the last one there
-    assert [[each[field] for field in fields] for each in after] == [
-        [each[field] for field in fields] for each in shown
+    after = sorted(run("show", "--json", "--skillbook", name).data["skills"], key=lambda skill: str(skill["id"]))
+    shown.sort(key=lambda skill: skill["id"])  # a skill that comes back to its section is the last one there
+    assert [[skill[field] for field in fields] for skill in after] == [
+        [skill[field] for field in fields] for skill in shown
     ]
 
 
@@ -80,9 +80,9 @@ def test_each_change_of_a_store_is_one_version_with_its_author(run: Run, store: 
     run("remove", "maths-00005", "maths-00001", "--yes")
     run("restore", "maths-00005", "maths-00001")
     versions = run("log", "--limit", "4", "--json").data["versions"]
-    assert [each["version"] for each in versions] == [9, 8, 7, 6]
+    assert [version["version"] for version in versions] == [9, 8, 7, 6]
     authors = [f"ace skillbook {name}" for name in ("restore", "remove", "edit", "add")]
-    assert [each["author"] for each in versions] == authors
+    assert [version["author"] for version in versions] == authors
 
 
 @BOOKS
@@ -137,7 +137,7 @@ def test_the_history_tells_who_pinned_a_skill(run: Run, store: Path) -> None:
     assert again.out == "already pinned [maths-00001]: Check the units before you add.\n"
     run("unpin", "maths-00001")
     versions = run("log", "--limit", "3", "--json").data["versions"]
-    assert [(each["version"], each["author"]) for each in versions[:2]] == [
+    assert [(version["version"], version["author"]) for version in versions[:2]] == [
         (7, "ace skillbook unpin"),
         (6, "ace skillbook pin"),
     ]

@@ -234,7 +234,7 @@ def test_it_can_be_awaited(model: str) -> None:
     async def main() -> list[str]:
         several = await asyncio.gather(*(client.acomplete("Say hello.") for _ in range(3)))
         animal = await client.acomplete_structured("Describe a dog.", Animal)
-        return [*(each.text for each in several), animal.kind]
+        return [*(answer.text for answer in several), animal.kind]
 
     *texts, kind = asyncio.run(main())
     assert texts == [client.complete("Say hello.").text] * 3

@@ -117,7 +117,7 @@ def _checked_id(value: str, source: str) -> str:
 
 
 def _ids_in(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _results_in(path: str, redactor: Redactor) -> list[ExecutionResult]:
@@ -135,9 +135,9 @@ def _results_in(path: str, redactor: Redactor) -> list[ExecutionResult]:
     if not isinstance(found, list):
         raise UsageError(f"--exec: {name} must be a JSON list of execution results, not a {type(found).__name__}")
     results = []
-    for number, each in enumerate(found, 1):
+    for number, record in enumerate(found, 1):
         try:
-            results.append(ExecutionResult.from_record(redactor.redact_value(each)))
+            results.append(ExecutionResult.from_record(redactor.redact_value(record)))
         except ValueError as error:
             raise UsageError(f"--exec: {name}, result {number}: {error}") from error
         except RecursionError as error:

@@ -39,7 +39,7 @@ def command(*, as_json: JsonFlag = False) -> int:
         return 0
     print_table(
         ["setting", "value", "from", "variable"],
-        [[each.name, "-" if value is None else str(value), origin, each.variable] for each, value, origin in shown],
+        [[field.name, "-" if value is None else str(value), origin, field.variable] for field, value, origin in shown],
     )
     print_text(f"\nuser file: {user_file(os.environ)}\nproject file: {project or 'none (ace.toml)'}")
     return 0

@@ -107,7 +107,7 @@ def command(
     """
     flags = {**model_options.flags(), "workers": options.workers, "max_cost": options.max_cost}
     settings = load_settings({**flags, "skillbook": skillbook[0] if skillbook else None})
-    targets = [SkillbookPlace(each) for each in dict.fromkeys(skillbook or [settings.skillbook])]
+    targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples = all_samples(

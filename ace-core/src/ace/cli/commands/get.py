@@ -77,7 +77,7 @@ def insights(
                 "command": "get insights",
                 "log": str(log.path),
                 "total": len(everything),
-                "insights": [each.as_record() for each in found],
+                "insights": [insight.as_record() for insight in found],
                 "problems": log.problems,
             }
         )
@@ -96,11 +96,19 @@ def _print(found: Sequence[Insight], *, total: int, path: Path) -> None:
         print_text(f"None of the {counted(total, 'insight')} in {path} matches.")
         return
     rows = [
-        [f"{each.confidence:.2f}", confidence_word(each.confidence), each.status, _tasks(each), each.recommendation]
-        for each in found
+        [
+            f"{insight.confidence:.2f}",
+            confidence_word(insight.confidence),
+            insight.status,
+            _tasks(insight),
+            insight.recommendation,
+        ]
+        for insight in found
     ]
-    by_status = Counter(each.status for each in found)
-    counts = ", ".join(f"{by_status[each]} {each}" for each in ("accepted", "pending", "refused") if by_status[each])
+    by_status = Counter(insight.status for insight in found)
+    counts = ", ".join(
+        f"{by_status[status]} {status}" for status in ("accepted", "pending", "refused") if by_status[status]
+    )
     title = f"{path}: {len(found)} of {counted(total, 'insight')} ({counts})"
     print_table(["confidence", "", "status", "tasks", "insight"], rows, title=title)
 

@@ -79,7 +79,7 @@ def new(
     from ace.cli.plugin_template import EXTRAS, names_of_plugin, write_plugin
 
     check_is_path("--output", output)
-    chosen = [extra.strip() for each in extras for extra in each.split(",")]
+    chosen = [extra.strip() for listed in extras for extra in listed.split(",")]
     for extra in chosen:
         if extra not in EXTRAS:
             raise UsageError(f"--with takes {', '.join(EXTRAS)}, not {extra!r}")
@@ -93,7 +93,7 @@ def new(
     except FileExistsError as error:
         raise UsageError(f"{folder} already exists, so nothing was written; choose another name or --output") from error
     if as_json:
-        print_json({"command": "plugins new", "folder": str(folder), "files": [str(each) for each in written]})
+        print_json({"command": "plugins new", "folder": str(folder), "files": [str(path) for path in written]})
         return DONE
     print_text("\n".join(map(str, written)))
     note(
@@ -137,10 +137,10 @@ def _check(name: str | None, as_json: bool, timeout: float) -> int:
     ]
     for warning in hiding:
         note(f"ace: warning: {warning}")
-    infos = [_with_command_conflict(each.info) for each in checked]
+    infos = [_with_command_conflict(plugin.info) for plugin in checked]
     _print(infos, [*catalogue().warnings, *hiding], as_json, with_problems=False)
     conflicts = {info.problem for info in infos if info.status == "conflict"}
-    problems = list(dict.fromkeys(problem for each in checked for problem in each.problems))
+    problems = list(dict.fromkeys(problem for plugin in checked for problem in plugin.problems))
     shown: set[str] = set()
     for problem in problems:
         note(f"\n{problem.text}")

@@ -145,8 +145,10 @@ def _status(settings: Settings, tasks: int) -> _Status:
             book=None if book is None else _about(book, settings.artifacts),
             traces=traces,
             attempts=_attempts(book, reversed(last)),
-            insights=dict(Counter(each.status for each in known)),
-            pending=dict(Counter(confidence_word(each.confidence) for each in known if each.status == "pending")),
+            insights=dict(Counter(insight.status for insight in known)),
+            pending=dict(
+                Counter(confidence_word(insight.confidence) for insight in known if insight.status == "pending")
+            ),
             watcher=running_watcher(log.path, settings.skillbook),
             problems=problems,
         )
@@ -166,7 +168,7 @@ def _about(book: Skillbook, artifacts: Path) -> _Book:
 
     metrics = counter_metrics(book)
     version = book.version
-    folders = [each for each in artifacts_in(artifacts) if version is not None and each.version <= version]
+    folders = [artifact for artifact in artifacts_in(artifacts) if version is not None and artifact.version <= version]
     last = max(folders, default=None)
     return _Book(
         version=version,
@@ -184,7 +186,7 @@ def _about(book: Skillbook, artifacts: Path) -> _Book:
 
 def _attempts(book: Skillbook | None, last: Iterator[LoggedTrace]) -> list[_Attempt]:
     from ace.runners import RecordedTrace
-    from ace.runners.once import LearnedContents
+    from ace.runners.run_record import LearnedContents
 
     store = None if book is None else book.store
     learned = None if store is None else LearnedContents(store, "")
@@ -209,8 +211,14 @@ def _print(found: _Status) -> None:
         shown = "" if found.traces <= len(found.attempts) else f" (the last {len(found.attempts)})"
         print_text(f"\n{counted(found.traces, 'attempt')} in {found.log}{shown}")
         rows = [
-            [each.task, each.outcome, "yes" if each.learned else "no", _when(each), _short(each.description)]
-            for each in found.attempts
+            [
+                attempt.task,
+                attempt.outcome,
+                "yes" if attempt.learned else "no",
+                _when(attempt),
+                _short(attempt.description),
+            ]
+            for attempt in found.attempts
         ]
         print_table(["task", "outcome", "learned", "recorded (UTC)", "description"], rows)
     print_text("\n" + "\n".join(_other_lines(found)))

@@ -171,7 +171,7 @@ class Train(LearningCommand):
         """Return one line for each epoch."""
         answers = further["answers"]
         assert isinstance(answers, list)
-        return [f"epoch {each['epoch']}: {each['right']} of {each['of']} answers correct" for each in answers]
+        return [f"epoch {answer['epoch']}: {answer['right']} of {answer['of']} answers correct" for answer in answers]
 
 
 def _is_right(trace: object) -> bool:

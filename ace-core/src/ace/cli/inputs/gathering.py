@@ -240,13 +240,13 @@ def _find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Iter
     seen: set[tuple[int, int]] = set()
     for path in paths:
         named = [path] if path == STANDARD_INPUT or os.path.lexists(path) else _matches(path)
-        for each in named:
-            if each == STANDARD_INPUT:
-                yield each
-            elif Path(each).is_dir():
-                yield from _in_folder(Path(each), _folders_above(Path(each)), left_out, seen)
+        for name in named:
+            if name == STANDARD_INPUT:
+                yield name
+            elif Path(name).is_dir():
+                yield from _in_folder(Path(name), _folders_above(Path(name)), left_out, seen)
             else:
-                yield from _file(Path(each), seen, is_named=each in paths)
+                yield from _file(Path(name), seen, is_named=name in paths)
 
 
 def _matches(pattern: str) -> list[str]:

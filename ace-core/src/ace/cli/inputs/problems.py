@@ -43,7 +43,7 @@ def problem_lines(problems: Sequence[InputProblem]) -> str:
         wrong:
             a.json: the file is empty
     """
-    lines = [f"{each.place}: {each.reason}" for each in problems[:_PROBLEMS_SHOWN]]
+    lines = [f"{problem.place}: {problem.reason}" for problem in problems[:_PROBLEMS_SHOWN]]
     if len(problems) > _PROBLEMS_SHOWN:
         lines.append(f"... and {len(problems) - _PROBLEMS_SHOWN} more")
     return "".join(f"\n    {line}" for line in lines)

@@ -167,7 +167,7 @@ class PartsHash:
 @functools.lru_cache(maxsize=4)  # a document may hold many traces, and is parsed for each of them
 def _parts_at(path: str, start: int, length: int, modified: int, converter: str) -> Sequence[tuple[str | None, object]]:
     """Return the parts of the JSON value at a place of a file that was modified at this time."""
-    [found] = [each for each in trace_converters() if each.name == converter]
+    [found] = [known for known in trace_converters() if known.name == converter]
     assert found.parts is not None
     with Path(path).open("rb") as file:
         file.seek(start)

@@ -65,7 +65,7 @@ def table_format(head: bytes, suffix: str, *, is_whole: bool) -> TableFormat | N
     """
     text = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "backslashreplace")
     candidates = [_tried(text, delimiter, is_whole=is_whole) for delimiter in _SUFFIXES.get(suffix, ",;\t|")]
-    found = max(candidates, key=lambda each: (each.agreeing, len(each.format.names)))
+    found = max(candidates, key=lambda candidate: (candidate.agreeing, len(candidate.format.names)))
     if suffix in _SUFFIXES:
         return found.format if found.format.names else None
     usual = len(_usual_names() & set(found.format.names))

@@ -69,14 +69,14 @@ class EventLog:
                 file.write(line)
 
     def _values(self, event: Event | SkillChange) -> dict[str, object]:
-        names = [each.name for each in fields(event) if each.name not in _NEVER_LOGGED]
+        names = [field.name for field in fields(event) if field.name not in _NEVER_LOGGED]
         return {name: self._plain(name, getattr(event, name)) for name in names}
 
     def _plain(self, name: str, value: object) -> object:
         if isinstance(value, BaseException):
             return {"type": type(value).__name__, "message": self._plain("message", str(value))}
         if isinstance(value, tuple):
-            return [self._values(each) for each in value]
+            return [self._values(item) for item in value]
         if isinstance(value, str):
             if self._ids_only and name in _QUOTING:
                 return ""

@@ -153,7 +153,7 @@ class LoopJournal:
                 print_text(visible(line))
 
     def _net_before(self, epoch: int) -> int:
-        earlier = [each for number, each in self._epochs.items() if number < epoch]
+        earlier = [totals for number, totals in self._epochs.items() if number < epoch]
         return earlier[-1].net_after if earlier else self._first_net
 
     def _net(self) -> int:
@@ -197,16 +197,16 @@ class LoopJournal:
         epochs = [
             {
                 "epoch": number,
-                "traces": each.traces,
-                "accepted": each.accepted,
-                "refused": each.refused,
-                "pending": len(each.pending),
-                "failed": each.failed,
-                "added": each.added,
-                "net_before": each.net_before,
-                "net_after": each.net_after,
+                "traces": counts.traces,
+                "accepted": counts.accepted,
+                "refused": counts.refused,
+                "pending": len(counts.pending),
+                "failed": counts.failed,
+                "added": counts.added,
+                "net_before": counts.net_before,
+                "net_after": counts.net_after,
             }
-            for number, each in sorted(self._epochs.items())
+            for number, counts in sorted(self._epochs.items())
         ]
         return {"decisions": self.decisions, "epochs": epochs, "pruned": list(self.pruned)}
 
@@ -214,12 +214,13 @@ class LoopJournal:
         """Return the counts as lines for people, one for each epoch."""
         several = len(self._epochs) > 1
         lines = []
-        for number, each in sorted(self._epochs.items()):
-            change = each.net_after - each.net_before
+        for number, counts in sorted(self._epochs.items()):
+            beginning = f"epoch {number}: " if several else ""
+            net = f"{counts.net_before} -> {counts.net_after} ({counts.net_after - counts.net_before:+d})"
             lines.append(
-                f"{f'epoch {number}: ' if several else ''}{counted(each.traces, 'trace')}, {each.accepted} accepted, "
-                f"{each.refused} refused, {counted(len(each.pending), 'insight')} pending, "
-                f"{counted(each.added, 'skill')} added; net score {each.net_before} -> {each.net_after} ({change:+d})"
+                f"{beginning}{counted(counts.traces, 'trace')}, {counts.accepted} accepted, {counts.refused} refused, "
+                f"{counted(len(counts.pending), 'insight')} pending, {counted(counts.added, 'skill')} added; "
+                f"net score {net}"
             )
         if self.pruned:
             lines.append(f"removed after an epoch: {', '.join(self.pruned)}")

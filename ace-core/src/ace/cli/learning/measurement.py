@@ -134,7 +134,7 @@ class Measurement:
             comparison=compare(baseline, learned, seed=self.seed),
             settings={
                 "model": self.model,
-                "skills": ", ".join(str(len(each.skills())) for each in books.values()),
+                "skills": ", ".join(str(len(measured.skills())) for measured in books.values()),
                 "samples": len(self.samples),
                 "repeats": self.repeats,
                 "seed": self.seed,
@@ -142,7 +142,7 @@ class Measurement:
             skills=() if others else skill_effects(learned, book, baseline),
             left_out=self._left_out(budget, book, learned, on_answer) if leave_one_out else (),
             training=training,
-            runs={each.name: each.accuracy for each in with_skills.values()} if others else {},
+            runs={evaluation.name: evaluation.accuracy for evaluation in with_skills.values()} if others else {},
         )
 
     def _evaluated(self, budget: Budget, book: Skillbook | None, name: str, on_answer: OnAnswer) -> Evaluation:

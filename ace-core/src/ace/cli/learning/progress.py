@@ -271,7 +271,7 @@ class RunTally:
     def text(self) -> str:
         """The numbers for people."""
         failed = f", {self.failed} failed" if self.failed else ""
-        exploring = "".join(f", {each.text}" for each in list(self._exploring.values())[-1:])
+        exploring = "".join(f", {exploration.text}" for exploration in list(self._exploring.values())[-1:])
         done = f"{self.ended} of {counted(self.total, self.noun)}, {counted(self.added, 'new skill')}"
         return f"{done}{failed}{exploring}"
 

@@ -28,8 +28,7 @@ from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.redaction import Redactor
 from ace.runners import RunInUseError, UnfinishedRun, give_up, unfinished_runs
-from ace.runners.once import new_inputs
-from ace.runners.run_record import is_in_use
+from ace.runners.run_record import is_in_use, new_inputs
 from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
@@ -317,10 +316,10 @@ class RunPlan:
     def _written_files(self) -> frozenset[Path]:
         """Return the files that commands write and that are not traces, even if they are in the folder of these."""
         older = older_logs(self.options.log) if self.options.log is not None else []
-        written = [each for each in (self.options.results, self.options.log) if each is not None]
+        written = [path for path in (self.options.results, self.options.log) if path is not None]
         artifacts = self.settings.artifacts
         of_loop = [self.settings.insights, *(artifacts.rglob("*") if artifacts.is_dir() else ())]
-        return frozenset(each.resolve() for each in (*written, *older, *of_loop))
+        return frozenset(path.resolve() for path in (*written, *older, *of_loop))
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.settings.shuffle, **self.command.run_identity}
@@ -393,13 +392,11 @@ def _run_over_inputs(
     new = f"{beginning}{uuid.uuid4().hex[:12]}"
     if not resume:
         return _ChosenRun(new)
-    in_use = [
-        each.run_id for each in unfinished_runs(book) if _is_this(each, beginning) and is_in_use(book, each.run_id)
-    ]
+    in_use = [run.run_id for run in unfinished_runs(book) if _is_this(run, beginning) and is_in_use(book, run.run_id)]
     if in_use:
         raise UsageError(str(RunInUseError(in_use[-1])))
     given_up = _given_up(beginning, book) if gives_up else 0
-    begun = [each for each in unfinished_runs(book) if _is_this(each, beginning)]
+    begun = [run for run in unfinished_runs(book) if _is_this(run, beginning)]
     if begun:
         return _ChosenRun(begun[-1].run_id, True, begun[-1].learned + given_up, given_up)
     if not gives_up:
@@ -413,7 +410,7 @@ def _is_this(run: UnfinishedRun, beginning: str) -> bool:
 
 def _given_up(beginning: str, book: Skillbook) -> int:
     """Give up what failed in the unfinished runs over the same inputs, and return how many inputs that were."""
-    failed = [each.run_id for each in unfinished_runs(book) if _is_this(each, beginning) and each.failed]
+    failed = [run.run_id for run in unfinished_runs(book) if _is_this(run, beginning) and run.failed]
     if not failed:
         raise UsageError("nothing to give up: no unfinished run over these inputs has failures")
     given_up = sum(give_up(book, run_id) for run_id in failed)

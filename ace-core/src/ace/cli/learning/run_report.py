@@ -238,7 +238,7 @@ class RunCounts:
             not_begun=self.not_finished,
             failures=[
                 *(Failure(problem.place, problem.reason, "input") for problem in problems),
-                *(Failure(place_of(each.trace_id), _shortened(each.error), each.step) for each in failed),
+                *(Failure(place_of(sample.trace_id), _shortened(sample.error), sample.step) for sample in failed),
             ],
             skills=SkillCounts(
                 added=count["ADD"],
@@ -271,7 +271,7 @@ class RunCounts:
             if change.kind == "ADD":
                 self._added[change.skill_id] = None
         place = place_of(event.trace_id)
-        self._left_out += [LeftOut(each.kind, each.skill_id, each.reason, place) for each in event.skipped]
+        self._left_out += [LeftOut(skipped.kind, skipped.skill_id, skipped.reason, place) for skipped in event.skipped]
 
     def _count_proof(self, event: SkillProven) -> None:
         before = self._proofs
@@ -344,7 +344,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         },
         "failures": [{**asdict(failure), "reason": redact(failure.reason)} for failure in report.failures],
         "skills": asdict(report.skills),
-        "left_out": [{**asdict(each), "reason": redact(each.reason)} for each in report.left_out],
+        "left_out": [{**asdict(change), "reason": redact(change.reason)} for change in report.left_out],
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
         "proofs": asdict(report.proofs),
@@ -374,7 +374,7 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
             print_text(f"... and {len(report.failures) - len(shown)} more; --json lists all")
     if report.left_out:
         print_text("")
-        counted_out = Counter((_WANTED.get(each.operation, "a change"), each.reason) for each in report.left_out)
+        counted_out = Counter((_WANTED.get(change.operation, "a change"), change.reason) for change in report.left_out)
         print_table(
             ["rejected", "why", "times"],
             [[wanted, redact(reason), str(times)] for (wanted, reason), times in counted_out.items()],
@@ -469,13 +469,13 @@ def write_results(
         "options": dict(options),
     }
     told = outcome.get("epochs")
-    told_of = {each["epoch"]: each for each in told} if isinstance(told, list) else {}
+    told_of = {epoch["epoch"]: epoch for epoch in told} if isinstance(told, list) else {}
     document = {
         "schema": JSON_SCHEMA,
         **about,
         "configuration": configuration,
         **outcome,
-        "epochs": [{**told_of.get(each["epoch"], {}), **each} for each in epochs],
+        "epochs": [{**told_of.get(epoch["epoch"], {}), **epoch} for epoch in epochs],
         "version": book.version,
         "book": json.loads(book.dumps()),
     }
@@ -512,7 +512,7 @@ def processed_by_epoch(
         size: The number of inputs in each epoch.
     """
     parts = [results[start : start + size] for start in range(0, len(results), size)]
-    processed = [[each for each in part if not isinstance(each.error, PipelineCancelled)] for part in parts]
+    processed = [[result for result in part if not isinstance(result.error, PipelineCancelled)] for part in parts]
     return [(number, part) for number, part in enumerate(processed, 1) if part]
 
 

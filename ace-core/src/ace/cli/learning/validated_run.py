@@ -152,7 +152,7 @@ def run_with_validation(
 
 def _samples_in(inputs: Sequence[Any]) -> list[Any]:
     """Return the inputs that are samples; recorded traces are not."""
-    return [each for each in inputs if isinstance(each, Sample)]
+    return [sample for sample in inputs if isinstance(sample, Sample)]
 
 
 def _tell(noun: str, point: ValidationPoint) -> None:

@@ -29,7 +29,7 @@ from ace.protocols.errors import LLMCallError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
 from ace.runners.failures import first_cause
-from ace.runners.once import LearnedContents
+from ace.runners.run_record import LearnedContents
 from ace.runners.run_session import SkillbookNotWrittenError
 from ace.trace_log import LoggedTrace, TraceLog, learning_turn, running_watcher, watching
 
@@ -82,7 +82,7 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
             journal(book)
             watcher = _Watcher(plan, runner, book, TraceLog(path), tasks, counts)
             stopped_by = _until_interrupted(watcher)
-            problems = [InputProblem(f"{path}:{each.line}", each.reason) for each in watcher.log.problems]
+            problems = [InputProblem(f"{path}:{problem.line}", problem.reason) for problem in watcher.log.problems]
             report = counts.report(book, read=watcher.read, problems=problems, failed=runner.failures)
             further = plan.command.further_results((), 1)
             if plan.as_json:
@@ -155,7 +155,7 @@ class _Watcher:
         for batch in self.log.follow_batches(self._tasks, cancel_token=self.token):
             self._tell_problems()
             self.read += len(batch)
-            traces = [_recorded(each) for each in batch]
+            traces = [_recorded(entry) for entry in batch]
             new = [trace for trace in traces if learned is None or not learned.knows(trace)]
             self._counts.already_learned += len(traces) - len(new)
             if new and not self._learn(new):

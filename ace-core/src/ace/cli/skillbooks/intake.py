@@ -111,9 +111,9 @@ def join_known(target: Skillbook, intake: Intake) -> list[str]:
         The ids of the changed skills.
     """
     changed = []
-    for each in intake.left:
-        ours = None if each.known is None else target.get_skill(each.known.id)
-        if ours is not None and ours.is_active and each.skill.is_active and _join(target, ours, each.skill):
+    for skipped in intake.left:
+        ours = None if skipped.known is None else target.get_skill(skipped.known.id)
+        if ours is not None and ours.is_active and skipped.skill.is_active and _join(target, ours, skipped.skill):
             changed.append(ours.id)
     return changed
 
@@ -126,7 +126,9 @@ def carry_decisions(target: Skillbook, source: Skillbook, intake: Intake) -> Non
         source: The other book.
         intake: The result of `take_new`.
     """
-    ids = taken_ids(target, intake) | {each.skill.id: each.known.id for each in intake.left if each.known is not None}
+    ids = taken_ids(target, intake) | {
+        skipped.skill.id: skipped.known.id for skipped in intake.left if skipped.known is not None
+    }
     for (first, second), decision in source.similarity_decisions().items():
         pair = ids.get(first), ids.get(second)
         if pair[0] is None or pair[1] is None or pair[0] == pair[1]:
@@ -344,8 +346,8 @@ def report_as_json(report: FileReport) -> dict[str, object]:
         ],
         "updated": list(report.joined),
         "skipped": [
-            {"id_in_file": each.skill.id, "content": each.skill.content, "reason": each.reason}
-            for each in report.intake.left
+            {"id_in_file": skipped.skill.id, "content": skipped.skill.content, "reason": skipped.reason}
+            for skipped in report.intake.left
         ],
         "notes": list(report.notes),
     }
@@ -361,8 +363,8 @@ def print_reports(reports: Sequence[FileReport], *, verbose: bool) -> None:
     print_table(
         ["file", "imported", "updated", "skipped"],
         [
-            [each.place, str(len(each.intake.taken)), str(len(each.joined)), str(len(each.intake.left))]
-            for each in reports
+            [report.place, str(len(report.intake.taken)), str(len(report.joined)), str(len(report.intake.left))]
+            for report in reports
         ],
     )
     if verbose:
@@ -382,9 +384,9 @@ def _print_skills(reports: Sequence[FileReport]) -> None:
         print_text("")
         print_table(["imported", "section", "content", "from"], taken)
     skipped = [
-        [each.skill.id, report.place, each.reason, each.skill.content]
+        [omission.skill.id, report.place, omission.reason, omission.skill.content]
         for report in reports
-        for each in report.intake.left
+        for omission in report.intake.left
     ]
     if skipped:
         print_text("")

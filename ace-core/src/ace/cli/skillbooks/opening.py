@@ -256,18 +256,18 @@ class SkillbookPlace:
     def own_files(self) -> frozenset[Path]:
         """Return the files that belong to the skillbook, which are not traces."""
         own = [self.file, self.failures_file, self.validation_log, self.validation_answers]
-        return frozenset(each.resolve() for each in [*own, *map(self._beside, _COMPANIONS)] if each is not None)
+        return frozenset(path.resolve() for path in [*own, *map(self._beside, _COMPANIONS)] if path is not None)
 
     def existing_files(self) -> list[Path]:
         """Return the file and the existing files of SQLite next to it, without shared memory."""
         files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
-        return [each for each in files if each is not None and each.exists()]
+        return [file for file in files if file is not None and file.exists()]
 
     def names(self) -> list[Path]:
         """Return the file and the files that a run writes next to it, which may not exist."""
         companions = _COMPANIONS if self.keeps_history else ()
         beside = [self.validation_log, self.validation_answers] if self.keeps_history else []
-        return [each for each in (self.file, *map(self._beside, companions), *beside) if each is not None]
+        return [path for path in (self.file, *map(self._beside, companions), *beside) if path is not None]
 
     def _beside(self, suffix: str) -> Path | None:
         return None if self.file is None else self.file.with_name(self.file.name + suffix)
@@ -427,22 +427,22 @@ def _copy_file(place: SkillbookPlace, copy: Path) -> None:
         if len(before) > 1 and _is_copied_by_sqlite(next(iter(before)), copy):
             return
         with suppress(FileNotFoundError):  # the last writer has just removed its log
-            for each in before:
-                shutil.copyfile(each, copy.with_name(each.name))
+            for path in before:
+                shutil.copyfile(path, copy.with_name(path.name))
             if _states(place) == before:
                 return
-        for each in copy.parent.iterdir():
-            each.unlink()
+        for path in copy.parent.iterdir():
+            path.unlink()
     raise UsageError(f"the skillbook {place.name!r} changes too often to be copied; try again later")
 
 
 def _states(place: SkillbookPlace) -> dict[Path, tuple[int, int, int]]:
     """Return the state of each file of a skillbook, to detect changes; the skillbook itself comes first."""
     found = {}
-    for each in place.existing_files():
+    for file in place.existing_files():
         with suppress(FileNotFoundError):
-            status = each.stat()
-            found[each] = (status.st_ino, status.st_size, status.st_mtime_ns)
+            status = file.stat()
+            found[file] = (status.st_ino, status.st_size, status.st_mtime_ns)
     return found
 
 

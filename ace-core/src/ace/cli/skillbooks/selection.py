@@ -133,7 +133,7 @@ def part_of(book: Skillbook, ids: Set[str]) -> Skillbook:
             **whole,
             "skills": {id: skill for id, skill in skills.items() if id in ids},
             "sections": {name: listed for name, listed in members.items() if listed},
-            "similarity_decisions": {pair: each for pair, each in decisions.items() if pair in kept_pairs},
+            "similarity_decisions": {pair: decision for pair, decision in decisions.items() if pair in kept_pairs},
         }
     )
 

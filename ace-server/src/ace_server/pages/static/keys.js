@@ -5,7 +5,7 @@ document.addEventListener("keydown", event => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const element = [...document.querySelectorAll("[data-key]")].find(each => each.dataset.key === event.key);
+  const element = [...document.querySelectorAll("[data-key]")].find(marked => marked.dataset.key === event.key);
   if (!element) return;
   event.preventDefault();
   element.click();

@@ -59,7 +59,7 @@ def command(
             added = book.add_skill(section, content, cases=cases)
             version = save(book, location, author="ace skillbook add")
         # Another process may have taken the id before the change was saved; the skill has another one then.
-        same = [each for each in book.skills() if (each.content, each.created_at) == (content, added.created_at)]
+        same = [other for other in book.skills() if (other.content, other.created_at) == (content, added.created_at)]
         skill = book.get_skill(added.id) if added in same else same[-1]
     assert skill is not None
     undo = undo_command(location, version, ["remove", skill.id, "--yes"])
@@ -75,7 +75,7 @@ def command(
         )
     else:
         print_text(f"added [{skill.id}] in section {skill.section!r}: {visible(skill.content)}")
-        for each in skill.cases:
-            print_text(f"with case {each.id}: {visible(each.question)} => {visible(each.expected)}")
+        for added_case in skill.cases:
+            print_text(f"with case {added_case.id}: {visible(added_case.question)} => {visible(added_case.expected)}")
         print_undo(location, version, undo)
     return DONE

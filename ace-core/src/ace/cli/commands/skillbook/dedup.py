@@ -159,7 +159,7 @@ def _as_json(result: ConsolidationResult) -> dict[str, object]:
     return {
         "applied": [_operation_as_json(operation) for operation in result.applied],
         "skipped": [
-            {"operation": _operation_as_json(each.operation), "reason": each.reason} for each in result.skipped
+            {"operation": _operation_as_json(skipped.operation), "reason": skipped.reason} for skipped in result.skipped
         ],
         "undecided": [list(ids) for ids in result.undecided],
         "problem": result.problem,
@@ -175,12 +175,14 @@ def _print(result: ConsolidationResult, *, is_judged: bool, dry_run: bool) -> No
         [_DONE[operation.type], ", ".join(operation.skill_ids), operation.reasoning] for operation in result.applied
     ]
     rows += [
-        [f"{_DONE[each.operation.type]}: skipped", ", ".join(each.operation.skill_ids), each.reason]
-        for each in result.skipped
+        [f"{_DONE[skipped.operation.type]}: skipped", ", ".join(skipped.operation.skill_ids), skipped.reason]
+        for skipped in result.skipped
     ]
     why = "the model did not decide" if is_judged else "similar, with different wording"
-    refused = [set(each.operation.skill_ids) for each in result.skipped]
-    rows += [["kept", ", ".join(ids), why] for ids in result.undecided if not any(set(ids) <= each for each in refused)]
+    refused = [set(skipped.operation.skill_ids) for skipped in result.skipped]
+    rows += [
+        ["kept", ", ".join(ids), why] for ids in result.undecided if not any(set(ids) <= group for group in refused)
+    ]
     if rows:
         print_table(["would be" if dry_run else "done", "skills", "why"], rows)
     else:

@@ -91,18 +91,20 @@ def command(
         print_text(f"{now.id} already has this text, section and cases; nothing was changed")
     else:
         print_text(f"edited [{after.id}] in section {after.section!r}: {visible(after.content)}")
-        for each in after.cases:
-            if each not in now.cases:
-                print_text(f"with case {each.id}: {visible(each.question)} => {visible(each.expected)}")
-        for each in now.cases:
-            if each.id not in {kept.id for kept in after.cases}:
-                print_text(f"without case {each.id}: {visible(each.question)}")
+        for added_case in after.cases:
+            if added_case not in now.cases:
+                print_text(
+                    f"with case {added_case.id}: {visible(added_case.question)} => {visible(added_case.expected)}"
+                )
+        for removed_case in now.cases:
+            if removed_case.id not in {kept.id for kept in after.cases}:
+                print_text(f"without case {removed_case.id}: {visible(removed_case.question)}")
         print_undo(location, version, undo)
     return DONE
 
 
 def _check_cases(skill: Skill, ids: Sequence[str]) -> None:
-    known = {each.id for each in skill.cases}
+    known = {case.id for case in skill.cases}
     for name in ids:
         if name not in known:
             has = f"its cases are {', '.join(sorted(known))}" if known else "it has no cases"
@@ -121,8 +123,8 @@ def _edit(
     """Change the skill if necessary, and return the new skill and the version of the store."""
     new_content = None if content is None or content == skill.content else content
     new_section = None if section is None or " ".join(section.split()) == skill.section else section
-    known = {each.id for each in skill.cases} - set(removed)
-    new_cases = [each for each in cases if each.id not in known]  # one that is there keeps its correction and result
+    known = {case.id for case in skill.cases} - set(removed)
+    new_cases = [case for case in cases if case.id not in known]  # one that is there keeps its correction and result
     if new_content is None and new_section is None and not new_cases and not removed:
         return skill, book.version
     with book.deferred_commits():
@@ -145,7 +147,7 @@ def _opposite(before: Skill, after: Skill) -> list[str]:
     ids_before, ids_after = ({case.id for case in skill.cases} for skill in (before, after))
     gone = [as_option(case) for case in before.cases if case.id not in ids_after]
     added = [case.id for case in after.cases if case.id not in ids_before]
-    cases = [each for id in added for each in ("--remove-case", id)]
+    cases = [argument for id in added for argument in ("--remove-case", id)]
     for option in gone:
         if option is None:
             return []

@@ -58,7 +58,7 @@ def command(
         chosen = _chosen(book, recorded, run)
         file = place.validation_answers if run is None else None
         has_file = file is not None and file.exists()
-        count = sum(recorded.get(each, 0) for each in chosen)
+        count = sum(recorded.get(id, 0) for id in chosen)
         if chosen or has_file:
             _confirm(place, count, chosen, file if has_file else None, assume_yes=yes)
         deleted = _forget(book, chosen) if chosen else 0
@@ -98,11 +98,11 @@ def _chosen(book: Skillbook, recorded: Counter[str] | dict[str, int], runs: list
         chosen = sorted(recorded)
     else:
         known = {*recorded, *(() if book.store is None else recorded_runs(book.store))}
-        unknown = [each for each in runs if each not in known]
+        unknown = [run for run in runs if run not in known]
         if unknown:
             raise UsageError(f"no such run: {unknown[0]!r}; without --run, the answers of all runs are deleted")
         chosen = list(dict.fromkeys(runs))
-    in_use = [each for each in chosen if is_in_use(book, each)]
+    in_use = [id for id in chosen if is_in_use(book, id)]
     if in_use:
         raise UsageError(f"another process is working on the run {in_use[0]!r}; wait until it has ended")
     return chosen

@@ -55,7 +55,7 @@ def _row(entry: HistoryEntry) -> list[str]:
     sample = "-" if entry.key is None else f"{place_of(entry.key.sample)} (epoch {entry.key.epoch})"
     changes = change_counts(entry.events)
     if entry.skipped:
-        reasons = dict.fromkeys(text_in(each, "reason") for each in entry.skipped)
+        reasons = dict.fromkeys(text_in(skipped, "reason") for skipped in entry.skipped)
         changes += f", {len(entry.skipped)} skipped ({'; '.join(filter(None, reasons))})"
     return [str(entry.version), shown_time(entry.at), entry.author or "-", sample, changes]
 

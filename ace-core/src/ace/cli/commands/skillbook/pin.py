@@ -58,7 +58,7 @@ def _set(name: str, ids: Sequence[str], skillbook: str | None, *, pinned: bool, 
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:
-        skills = list(dict.fromkeys(find_active(book, location, each) for each in ids))
+        skills = list(dict.fromkeys(find_active(book, location, id) for id in ids))
         changed = [skill.id for skill in skills if skill.pinned != pinned]
         version = book.version
         if changed:

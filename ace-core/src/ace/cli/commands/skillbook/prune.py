@@ -95,8 +95,8 @@ def command(
             stopped = code_of_stop(report, "so nothing was changed")
             if stopped:
                 return stopped
-            known = {each.skill.id for each in pruned}
-            pruned += [each for each in unneeded_skills(book.skills(), report) if each.skill.id not in known]
+            known = {entry.skill.id for entry in pruned}
+            pruned += [entry for entry in unneeded_skills(book.skills(), report) if entry.skill.id not in known]
         version = book.version
         may_ask = not as_json and not yes and not dry_run and can_ask()
         if not as_json:
@@ -106,7 +106,7 @@ def command(
             version = _prune(book, location, pruned)
     undo = undo_command(location, version) if is_done else ""
     if as_json:
-        found = [_as_json(each) for each in pruned]
+        found = [_as_json(entry) for entry in pruned]
         print_json(
             {
                 "command": "skillbook prune",
@@ -131,19 +131,19 @@ def _prune(book: Skillbook, location: str, pruned: Sequence[PrunedSkill]) -> int
         return save(book, location, author=_AUTHOR)
 
 
-def _as_json(each: PrunedSkill) -> dict[str, object]:
+def _as_json(entry: PrunedSkill) -> dict[str, object]:
     return {
-        "id": each.skill.id,
-        "section": each.skill.section,
-        "content": each.skill.content,
-        "reason": each.reason,
-        "evidence": each.evidence,
-        "is_removed_for_good": not each.skill.is_active,
+        "id": entry.skill.id,
+        "section": entry.skill.section,
+        "content": entry.skill.content,
+        "reason": entry.reason,
+        "evidence": entry.evidence,
+        "is_removed_for_good": not entry.skill.is_active,
     }
 
 
 def _planned(pruned: Sequence[PrunedSkill]) -> str:
-    deleted = sum(not each.skill.is_active for each in pruned)
+    deleted = sum(not entry.skill.is_active for entry in pruned)
     removed = len(pruned) - deleted
     parts = [f"{counted(removed, 'skill')} will be removed"] if removed else []
     return ", ".join([*parts, f"{counted(deleted, 'skill')} will be deleted"] if deleted else parts)
@@ -159,12 +159,12 @@ def _print(pruned: Sequence[PrunedSkill], *, is_to_be_done: bool) -> None:
         ["skill", "why", "what", "content"],
         [
             [
-                each.skill.id,
-                each.reason,
-                before + ("removed" if each.skill.is_active else "deleted"),
-                each.skill.content,
+                entry.skill.id,
+                entry.reason,
+                before + ("removed" if entry.skill.is_active else "deleted"),
+                entry.skill.content,
             ]
-            for each in pruned
+            for entry in pruned
         ],
     )
 
@@ -177,7 +177,7 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[Pr
         report: The result of a test of the book that also asked the cases without skills.
     """
     tests = {test.case.id: test for test in report.cases}
-    unneeded = {each.skill_id for each in report.skills if each.verdict == "unneeded"}
+    unneeded = {skill.skill_id for skill in report.skills if skill.verdict == "unneeded"}
     by = f" with {report.model}" if report.model else ""
     found = []
     for skill in skills:
@@ -185,7 +185,7 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[Pr
             why = f"{counted(len(skill.cases), 'case')} passed without skills{by}"
             of_skill = [tests[case.id] for case in skill.cases]
             answers = "; ".join(
-                f"case {each.case.id}: {each.case.question} -> {each.answer_without}" for each in of_skill
+                f"case {test.case.id}: {test.case.question} -> {test.answer_without}" for test in of_skill
             )
             found.append(PrunedSkill(skill, why, f"Unneeded: {why}. {answers}"))
     return found

@@ -45,7 +45,7 @@ def command(
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:
-        skills = list(dict.fromkeys(find_active(book, location, each) for each in ids))
+        skills = list(dict.fromkeys(find_active(book, location, id) for id in ids))
         if pinned := [skill.id for skill in skills if skill.pinned]:
             raise UsageError(
                 f"the skill {pinned[0]!r} is pinned, so nothing was removed; "

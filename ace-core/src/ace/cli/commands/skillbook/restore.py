@@ -40,7 +40,7 @@ def command(
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:
-        found = dict.fromkeys(find_skill(book, location, each) for each in ids)
+        found = dict.fromkeys(find_skill(book, location, id) for id in ids)
         for skill in found:
             if skill.is_active:
                 raise UsageError(f"the skill {skill.id!r} is not removed, so nothing was changed")
@@ -57,7 +57,7 @@ def command(
 def _restore(book: Skillbook, skills: Sequence[Skill]) -> None:
     """Delete the skills and import them as active ones: a skill whose id is free keeps it."""
     ids = {skill.id for skill in skills}
-    decisions = {pair: each for pair, each in book.similarity_decisions().items() if ids & set(pair)}
+    decisions = {pair: decision for pair, decision in book.similarity_decisions().items() if ids & set(pair)}
     data = part_of(book, ids).to_dict()
     for fields in _objects(data["skills"]):
         fields["status"] = ACTIVE
@@ -70,4 +70,4 @@ def _restore(book: Skillbook, skills: Sequence[Skill]) -> None:
 
 
 def _objects(value: object) -> list[dict[str, object]]:
-    return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
+    return [item for item in value.values() if isinstance(item, dict)] if isinstance(value, dict) else []

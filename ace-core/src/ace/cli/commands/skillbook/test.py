@@ -127,7 +127,7 @@ def _exit_code(reports: Sequence[SkillTestReport], fail_under: float | None) -> 
     report = reports[0]
     if fail_under is not None:
         return WITH_FAILURES if report.share is not None and report.share < fail_under else DONE
-    return WITH_FAILURES if any(each.is_wrong for each in report.cases) else DONE
+    return WITH_FAILURES if any(case.is_wrong for case in report.cases) else DONE
 
 
 def _print_json(
@@ -145,7 +145,7 @@ def _print_json(
             "place": place_of_model(settings),
             **report.to_dict(),
             "model": chosen_model(settings),
-            "against": {model: each.to_dict() for model, each in compared.items()},
+            "against": {model: result.to_dict() for model, result in compared.items()},
         }
     )
 
@@ -154,18 +154,18 @@ def _print(
     report: SkillTestReport, compared: Mapping[str, SkillTestReport], settings: Settings, *, is_alone: bool
 ) -> None:
     print_text(_summary(report))
-    wrong = [each for each in report.cases if each.result != "passed"]
+    wrong = [case for case in report.cases if case.result != "passed"]
     if wrong:
         print_text("")
-        rows = [_case_row(each) for each in wrong]
+        rows = [_case_row(case) for case in wrong]
         print_table(("result", "case", "skill", "question", "answer", "expected", "why"), rows, title="Cases:")
     if report.skills:
         print_text("")
         columns, rows = _skill_table(report, {chosen_model(settings): report, **compared})
         print_table(columns, rows, title="Which skills help which model:" if compared else "Skills:")
-    if any(each.verdict == "failing" for each in report.skills) and not is_alone:
+    if any(skill.verdict == "failing" for skill in report.skills) and not is_alone:
         note("ace: --alone tells whether other skills interfere with a failing one")
-    if any(each.verdict == "unneeded" for each in report.skills) and not compared:
+    if any(skill.verdict == "unneeded" for skill in report.skills) and not compared:
         note("ace: `ace skillbook prune --unneeded` removes the skills that are no longer needed")
 
 
@@ -193,17 +193,21 @@ def _case_row(test: CaseTest) -> list[str]:
 
 def _skill_table(report: SkillTestReport, by_model: Mapping[str, SkillTestReport]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and the rows: the verdict of one model with its reason, or those of several models."""
-    results = {each.case.id: each.result for each in report.cases}
+    results = {test.case.id: test.result for test in report.cases}
 
     def passed(skill: SkillVerdict) -> str:
         tested = [results[id] for id in skill.cases if id in results]
         return f"{tested.count('passed')} of {len(tested)}" if tested else "-"
 
     if len(by_model) == 1:
-        rows = [[each.skill_id, each.verdict, passed(each), each.reason or "-", each.content] for each in report.skills]
+        rows = [
+            [skill.skill_id, skill.verdict, passed(skill), skill.reason or "-", skill.content]
+            for skill in report.skills
+        ]
         return ["skill", "verdict", "passed", "why", "content"], rows
-    verdicts = [{each.skill_id: each.verdict for each in other.skills} for other in by_model.values()]
+    verdicts = [{skill.skill_id: skill.verdict for skill in other.skills} for other in by_model.values()]
     rows = [
-        [each.skill_id, *(found.get(each.skill_id, "-") for found in verdicts), each.content] for each in report.skills
+        [skill.skill_id, *(found.get(skill.skill_id, "-") for found in verdicts), skill.content]
+        for skill in report.skills
     ]
     return ["skill", *by_model, "content"], rows
