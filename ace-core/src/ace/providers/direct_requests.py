@@ -196,14 +196,12 @@ class _Reply(NamedTuple):
 
 def _post(sent: DirectRequest) -> _Reply:
     """Send a request and return the complete reply. The connection is kept for the next request."""
+    client = _client(sent.url)  # the first one imports httpx, which is not part of the time of the request
     deadline = time.monotonic() + sent.timeout
     body = bytearray()
-    # On a thread of its own, the exchange could be abandoned at the deadline, but Ctrl-C would not end it. The limit of
-    # `read` begins anew with every piece that is received.
-    extensions = {"timeout": _TimeLeft(deadline)}
-    with _client(sent.url).stream(
-        "POST", sent.url, headers=sent.headers, content=sent.body, extensions=extensions
-    ) as reply:
+    # The timeout of httpx applies to a single read, so the time is checked after each piece. On a thread of its own,
+    # the exchange could be abandoned at the deadline, but Ctrl-C would not end it.
+    with client.stream("POST", sent.url, headers=sent.headers, content=sent.body, timeout=sent.timeout) as reply:
         for piece in reply.iter_bytes():
             body += piece
             if time.monotonic() > deadline:
@@ -220,17 +218,6 @@ async def _apost(sent: DirectRequest) -> _Reply:
     async with asyncio.timeout(sent.timeout), httpx.AsyncClient(verify=_tls_context(sent.url), timeout=None) as client:
         reply = await client.post(sent.url, headers=sent.headers, content=sent.body)
     return _Reply(reply.status_code, reply.headers, reply.content)
-
-
-class _TimeLeft(dict[str, float]):
-    """The timeouts of a request: any phase of it, such as `connect` or `read`, has what is left when it begins."""
-
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def get(self, phase: str, default: object = None) -> float:
-        return max(0.001, self._deadline - time.monotonic())
 
 
 _clients: dict[tuple[object, ...], httpx.Client] = {}
