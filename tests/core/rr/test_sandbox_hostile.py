@@ -186,7 +186,7 @@ def test_hostile_code_has_no_effect_outside_and_the_host_survives(
     def ask_llm(question: JsonValue) -> JsonValue:
         return "yes"
 
-    limits = SandboxLimits(seconds=0.2, memory=64 * 1024 * 1024, output_characters=1_000, host_calls=1_000)
+    limits = SandboxLimits(seconds=0.5, memory=64 * 1024 * 1024, output_characters=1_000, host_calls=1_000)
     with ShortSandbox({"question": "a"}, limits=limits, functions={"ask_llm": ask_llm}) as sandbox:
         assert ran(sandbox, names).error == ""
         result = sandbox.execute(code)

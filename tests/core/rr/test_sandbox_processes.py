@@ -85,7 +85,7 @@ def test_a_process_exits_while_another_thread_runs_code() -> None:
         "from ace.rr import SandboxLimits, TraceSandbox\n"
         "begun = threading.Event()\n"
         "def run():\n"
-        "    with TraceSandbox({}, limits=SandboxLimits(seconds=2), functions={'tell': begun.set}) as sandbox:\n"
+        "    with TraceSandbox({}, limits=SandboxLimits(seconds=5), functions={'tell': begun.set}) as sandbox:\n"
         "        sandbox.execute('tell()\\nwhile True: pass')\n"
         "threading.Thread(target=run, daemon=True).start()\n"
         "begun.wait()\n"
