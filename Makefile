@@ -13,6 +13,8 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what the system trusts, such as the certificate of a company's proxy.
 export UV_SYSTEM_CERTS ?= 1
 unexport VIRTUAL_ENV
+# Without bytecode, each of the thousands of processes that tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 MEMBERS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 TOOLS := .tools/ready
@@ -31,7 +33,8 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: lint types contracts pytest ## Check and test everything (some twenty minutes)
+test: SLOWEST := --durations=40
+test: lint types contracts pytest ## Check and test everything (some ten minutes on two cores)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
@@ -57,9 +60,10 @@ contracts: $(ENVIRONMENT) ## Check which parts of ace import which
 	lint-imports --no-logo
 
 .PHONY: pytest
-pytest: ARGS ?= -n logical --maxprocesses 4
+# Many tests wait for processes and servers, so one worker more than there are cores keeps all of these busy.
+pytest: ARGS ?= -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --maxprocesses 4 --dist worksteal
 pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
-	pytest $(ARGS)
+	pytest $(SLOWEST) $(ARGS)
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Run the benchmarks and print their table

@@ -18,6 +18,7 @@ from tests.support.scripted_server import ScriptedServer
 # in every run, so that a failure comes from the change under test.
 settings.register_profile(
     "ace",
+    max_examples=50,  # a test whose input has many forms asks for more
     deadline=None,
     print_blob=True,
     derandomize="ACE_REQUIRE" in os.environ,

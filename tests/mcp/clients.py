@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ class World:
         try:
             while not (found := re.search(r"at (http://\S+/mcp)", self.log.read_text(encoding="utf-8")[start:])):
                 assert process.poll() is None, self.log.read_text(encoding="utf-8")
+                time.sleep(0.01)  # the server needs the processor, too
             yield RunningServer(process, found[1])
         finally:
             if process.poll() is None:

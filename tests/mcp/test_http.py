@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.mcp.clients import World, content_of, http_client
-from tests.support.command_line import ace
+from tests.support.command_line import Run
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -52,8 +52,8 @@ def test_with_a_token_every_request_must_carry_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "example.org:80"])
-def test_other_machines_are_not_served_without_a_token(world: World, address: str) -> None:
-    done = ace("mcp", "--http", address, folder=world.folder)
+def test_other_machines_are_not_served_without_a_token(here: Run, address: str) -> None:
+    done = here("mcp", "--http", address)
     assert (done.code, done.out) == (2, "")
     assert "ACE_MCP_HTTP_TOKEN" in done.err
 
@@ -67,14 +67,14 @@ def test_other_machines_are_not_served_without_a_token(world: World, address: st
         (["--log-level", "LOUD"], "--log-level: Input should be"),
     ],
 )
-def test_a_wrong_option_is_said_to_be_wrong(world: World, arguments: list[str], said: str) -> None:
-    done = ace("mcp", *arguments, folder=world.folder)
+def test_a_wrong_option_is_said_to_be_wrong(here: Run, arguments: list[str], said: str) -> None:
+    done = here("mcp", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 
 
-def test_a_wrong_variable_is_named_without_its_value(world: World) -> None:
-    done = ace("mcp", folder=world.folder, environ={"ACE_MCP_MAX_COST": "sk-0123456789abcdef"})
+def test_a_wrong_variable_is_named_without_its_value(here: Run) -> None:
+    done = here("mcp", environ={"ACE_MCP_MAX_COST": "sk-0123456789abcdef"})
     assert (done.code, done.out) == (2, "")
     assert "the variable ACE_MCP_MAX_COST: " in done.err
     assert "0123456789" not in done.err

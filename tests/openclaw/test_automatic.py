@@ -17,13 +17,9 @@ import pytest
 from ace.atomic_file import file_lock
 from ace_openclaw.automatic import main
 from ace_openclaw.home import learner_lock_path, queue_folder
-from ace_openclaw.status import learning_status
-from tests.openclaw.learning_script import learn as lessons
-from tests.openclaw.real import LESSON, QUESTION, OpenClawHome, openclaw_command, play
 from tests.openclaw.samples import make_database, text
-from tests.support.command_line import Run, ace, command_environment
+from tests.support.command_line import Run, command_environment
 from tests.support.learning_script import learning_script
-from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -246,37 +242,3 @@ def test_a_budget_is_for_automatic_learning_and_more_than_nothing(
     done = openclaw("install", *arguments)
     assert (done.code, "--budget" in done.err) == (2, True)
     assert list(state.iterdir()) == []
-
-
-def wait_for_learner(state: Path, *, sessions: int) -> None:
-    """Wait until the learners that OpenClaw has started have learned from so many sessions, and have ended."""
-    while True:
-        status = learning_status(state)
-        assert status.problems == ()
-        assert status.waiting or status.sessions, "OpenClaw put no turn into the queue"
-        if len(status.sessions) == sessions and not status.waiting:
-            break
-        time.sleep(0.1)
-    with file_lock(learner_lock_path(state)):
-        pass
-
-
-def test_openclaw_itself_starts_the_learner_when_a_turn_has_ended(tmp_path: Path) -> None:
-    claw = OpenClawHome(tmp_path, tuple(openclaw_command()))
-    with ScriptedAnthropicServer(play) as agents_model, ScriptedServer(lessons) as server:
-        claw.lay_out(agents_model.url)
-        config = (claw.state / "openclaw.json").read_bytes()
-        model = ("--model", "openai/scripted", "--api-base", server.api_base)
-        installed = ace("openclaw", "install", "--learn", *model, folder=tmp_path)
-        assert installed.code == 0, installed.err
-        said = claw.say(QUESTION, environ=KEY)
-        assert said.returncode == 0, said.stderr
-        wait_for_learner(claw.state, sessions=1)
-        assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
-        agents_model.clear()
-        assert claw.say(QUESTION, "next", environ=KEY).returncode == 0
-        assert LESSON in next(request for request in agents_model.requests if request.tools).system
-        wait_for_learner(claw.state, sessions=2)
-        assert ace("openclaw", "uninstall", folder=tmp_path).code == 0
-    assert (claw.state / "openclaw.json").read_bytes() == config
-    assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()

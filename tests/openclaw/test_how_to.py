@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from pathlib import Path
 
 import pytest
 
+from ace.atomic_file import file_lock
+from ace_openclaw.home import learner_lock_path
+from ace_openclaw.status import learning_status
 from tests.openclaw.learning_script import learn
 from tests.openclaw.real import LESSON, QUESTION, OpenClawHome, openclaw_command, play
-from tests.openclaw.test_automatic import wait_for_learner
 from tests.support.command_line import Done, ace
 from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import ScriptedServer
@@ -25,6 +28,19 @@ def commands_of(page: Path) -> list[list[str]]:
     """Return the words of each line in the blocks of a page, without `ace`."""
     lines = [line for block in _BLOCK.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+def wait_for_learner(state: Path, *, sessions: int) -> None:
+    """Wait until the learners that OpenClaw has started have learned from so many sessions, and have ended."""
+    while True:
+        status = learning_status(state)
+        assert status.problems == ()
+        assert status.waiting or status.sessions, "OpenClaw put no turn into the queue"
+        if len(status.sessions) == sessions and not status.waiting:
+            break
+        time.sleep(0.1)
+    with file_lock(learner_lock_path(state)):
+        pass
 
 
 def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> None:
@@ -55,6 +71,8 @@ def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> No
         run(install_learning)
         assert claw.say(QUESTION, "automatic", environ=environ).returncode == 0
         wait_for_learner(claw.state, sessions=1)
+        assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
         assert "0.5" in run(status).out
         run(uninstall)
     assert (claw.state / "openclaw.json").read_bytes() == config
+    assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()

@@ -15,7 +15,7 @@ from ace.roles import Reflector, SkillManager
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.skillbook import Skillbook
 
-TRACES = 60
+TRACES = 40
 
 
 def traces() -> list[RecordedTrace]:

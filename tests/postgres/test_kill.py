@@ -25,7 +25,7 @@ from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 30
+KILLS = 12
 ROLES = ("reflector", "skill_manager")
 
 

@@ -9,6 +9,7 @@ import selectors
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -113,6 +114,7 @@ def test_nothing_is_lost_while_the_server_is_restarted(server: PostgresServer, m
         for reached, how in ((20, signal.SIGINT), (60, signal.SIGQUIT), (100, signal.SIGQUIT)):
             while watcher.version() < reached:
                 assert not any(future.done() and future.exception() for future in learning)
+                time.sleep(0.002)
             server.stop(how)
             server.start()
         for future in learning:

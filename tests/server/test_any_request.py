@@ -1,4 +1,4 @@
-"""Whatever a client sends: of 2,000 generated requests, half of them per database, none gets a server error."""
+"""Whatever a client sends: of hundreds of generated requests, on each database, none gets a server error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.scripted_server import ScriptedServer
 
 DOCUMENT = openapi_document()
 OPERATIONS = sum(len(operations) for operations in DOCUMENT["paths"].values())
-CASES = 1_000  # on each database
+CASES = 300  # on each database
 
 
 @pytest.fixture
@@ -86,5 +86,5 @@ def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> 
         chosen(given(operation.as_strategy())(check))()
     assert len(seen) == OPERATIONS
     assert len(answered) >= CASES
-    assert sum(status < 300 for status in answered) > 50
+    assert sum(status < 300 for status in answered) > 20
     assert {200, 202, 400, 404} <= set(answered)

@@ -30,7 +30,7 @@ from tests.server.service_world import (
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
-KILLS = 30
+KILLS = 14
 
 POINTS: dict[str, tuple[str, When]] = {
     "before feedback is written": ("INSERT INTO (\\S+\\.)?feedback", "before"),
@@ -69,7 +69,7 @@ def test_feedback_is_learned_once_whenever_the_service_is_killed(database: Datab
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    places = [*POINTS, *["in a call of the model"] * (KILLS - 2 * len(POINTS)), *POINTS]
+    places = [*POINTS, *["in a call of the model"] * (KILLS - len(POINTS))]
     chance.shuffle(places)
     model = KillingModel()
     with ScriptedServer(model) as server:

@@ -21,8 +21,8 @@ MEASURED = (
     "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024\n"
     "print(json.dumps({'code': done.returncode, 'out': done.stdout, 'err': done.stderr, 'megabytes': peak}))\n"
 )
-TINY_FILES = 10_000
-LARGE_RECORDS = 200
+TINY_FILES = 2_000
+LARGE_RECORDS = 120
 
 
 def fill(folder: Path) -> None:

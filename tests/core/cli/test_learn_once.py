@@ -8,35 +8,35 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
 
 def test_a_second_run_learns_nothing_and_asks_nothing(
-    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str]
+    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run
 ) -> None:
-    first = ace("learn", logs, *model, "--json", folder=tmp_path)
+    first = here("learn", logs, *model, "--json")
     assert (first.code, first.data["traces"]["learned"]) == (0, 6)
     asked = len(server.requests)
-    second = ace("learn", logs, *model, "--json", folder=tmp_path)
+    second = here("learn", logs, *model, "--json")
     assert second.code == 0, second.err
     assert "nothing to do: all 6 traces had been learned before; --again learns them again" in second.err
     traces = second.data["traces"]
     assert (traces["learned"], traces["already_learned"], traces["not_begun"]) == (0, 6, 0)
     assert second.data["skills"]["added"] == 0
-    assert ace("learn", logs, *model, "--resume", folder=tmp_path).code == 0
+    assert here("learn", logs, *model, "--resume").code == 0
     assert len(server.requests) == asked
-    again = ace("learn", logs, *model, "--again", "--json", folder=tmp_path)
+    again = here("learn", logs, *model, "--again", "--json")
     assert (again.code, again.data["traces"]["learned"]) == (0, 6)
     assert len(server.requests) > asked
 
 
 def test_only_new_traces_are_learned_wherever_they_are(
-    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str]
+    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run
 ) -> None:
-    assert ace("learn", logs, *model, folder=tmp_path).code == 0
+    assert here("learn", logs, *model).code == 0
     server.clear()
     with (logs / "a.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"task": "new", "answer": "LESSON new"}) + "\n")
@@ -44,7 +44,7 @@ def test_only_new_traces_are_learned_wherever_they_are(
     chat = json.loads((logs / "b.json").read_text(encoding="utf-8"))
     chat += [{"role": "user", "content": "And now?"}, {"role": "assistant", "content": "LESSON later"}]
     (logs / "b.json").write_text(json.dumps(chat, indent=2), encoding="utf-8")
-    done = ace("learn", logs, *model, "--json", folder=tmp_path)
+    done = here("learn", logs, *model, "--json")
     assert done.code == 0, done.err
     assert "5 of 7 traces had been learned before" in done.err
     assert (done.data["traces"]["learned"], done.data["traces"]["already_learned"]) == (2, 5)
@@ -54,9 +54,11 @@ def test_only_new_traces_are_learned_wherever_they_are(
     assert any("LESSON later" in prompt for prompt in prompts)
 
 
-def test_a_json_skillbook_says_that_it_does_not_remember(logs: Path, tmp_path: Path, model: list[str]) -> None:
+def test_a_json_skillbook_says_that_it_does_not_remember(
+    logs: Path, tmp_path: Path, model: list[str], here: Run
+) -> None:
     def learn() -> Done:
-        return ace("learn", logs, *model, "--skillbook", "s.json", "--json", folder=tmp_path)
+        return here("learn", logs, *model, "--skillbook", "s.json", "--json")
 
     assert "does not record" not in learn().err
     second = learn()
@@ -65,23 +67,23 @@ def test_a_json_skillbook_says_that_it_does_not_remember(logs: Path, tmp_path: P
 
 
 def test_what_fails_again_and_again_can_be_given_up(
-    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str]
+    logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run
 ) -> None:
     (logs / "d.txt").write_text("UNUSABLE", encoding="utf-8")
-    assert "nothing to give up" in ace("learn", logs, *model, "--give-up", folder=tmp_path).err
-    first = ace("learn", logs, *model, folder=tmp_path)
+    assert "nothing to give up" in here("learn", logs, *model, "--give-up").err
+    first = here("learn", logs, *model)
     assert first.code == 1
     assert "1 trace failed" in first.err and "--resume continues the run" in first.err
-    second = ace("learn", logs, *model, "--resume", "--json", folder=tmp_path)
+    second = here("learn", logs, *model, "--resume", "--json")
     assert (second.code, len(second.data["failures"])) == (1, 1), "it stays resumable until it is learned or given up"
     asked = len(server.requests)
-    given_up = ace("learn", logs, *model, "--give-up", "--json", folder=tmp_path)
+    given_up = here("learn", logs, *model, "--give-up", "--json")
     assert (given_up.code, given_up.data["given_up"]) == (0, 1), given_up.err
     for extra in ([], ["--resume"]):
-        done = ace("learn", logs, *model, *extra, "--json", folder=tmp_path)
+        done = here("learn", logs, *model, *extra, "--json")
         assert (done.code, done.data["traces"]["already_learned"]) == (0, 7)
     assert len(server.requests) == asked
-    assert ace("learn", logs, *model, "--again", folder=tmp_path).code == 1
+    assert here("learn", logs, *model, "--again").code == 1
 
 
 @pytest.mark.parametrize(
@@ -97,28 +99,30 @@ def test_what_fails_again_and_again_can_be_given_up(
     ids=" ".join,
 )
 def test_a_command_that_fails_leaves_no_skillbook(
-    arguments: list[str], logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str]
+    arguments: list[str], logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run
 ) -> None:
     samples = [{"question": "What about w1?", "target": "LESSON w1"}]
     (tmp_path / "samples.json").write_text(json.dumps(samples), encoding="utf-8")
     named = model[2:] if "--model" in arguments else model
-    done = ace(*arguments, *named, folder=tmp_path)
+    done = here(*arguments, *named)
     assert done.code == 2, done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "samples.json"]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".db"])
 def test_a_skillbook_with_an_impossible_name_is_refused_before_anything_is_paid(
-    suffix: str, logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str]
+    suffix: str, logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run
 ) -> None:
-    done = ace("learn", logs, *model, "--skillbook", "a" * 252 + suffix, folder=tmp_path)
+    done = here("learn", logs, *model, "--skillbook", "a" * 252 + suffix)
     assert done.code == 2
     assert "File name too long" in done.err and "give --skillbook elsewhere" in done.err
     assert server.requests == []
 
 
-def test_a_skillbook_with_the_longest_possible_name_is_kept(logs: Path, tmp_path: Path, model: list[str]) -> None:
+def test_a_skillbook_with_the_longest_possible_name_is_kept(
+    logs: Path, tmp_path: Path, model: list[str], here: Run
+) -> None:
     name = "a" * 250 + ".json"
-    done = ace("learn", logs, *model, "--skillbook", name, folder=tmp_path)
+    done = here("learn", logs, *model, "--skillbook", name)
     assert done.code == 0, done.err
     assert len(Skillbook.load_from_file(tmp_path / name)) == 5

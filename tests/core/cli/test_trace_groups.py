@@ -11,7 +11,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.core.rr.test_batch import CAUSES, SUBMIT, SURVEY, traces
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Done, Run
 from tests.support.reflection_script import REFLECTION, Explorer, is_turn, python
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
@@ -31,9 +31,9 @@ def script(request: ScriptedRequest) -> Any:
     return "ready"
 
 
-def learn(server: ScriptedServer, folder: Path, *more: str) -> Done:
+def learn(here: Run, server: ScriptedServer, *more: str) -> Done:
     options = ["--model", "openai/scripted", "--api-base", server.api_base, "--no-prove", "--max-tokens", "500"]
-    return ace("learn", "runs", *options, *GROUP, *more, folder=folder)
+    return here("learn", "runs", *options, *GROUP, *more)
 
 
 def lay_out(folder: Path) -> dict[str, object]:
@@ -52,12 +52,12 @@ def sources(folder: Path) -> dict[str, list[str]]:
         }
 
 
-def test_each_skill_names_the_traces_that_show_it(tmp_path: Path) -> None:
+def test_each_skill_names_the_traces_that_show_it(tmp_path: Path, here: Run) -> None:
     lay_out(tmp_path)
     with ScriptedServer(script) as server:
-        done = learn(server, tmp_path)
+        done = learn(here, server)
         assert sum(is_turn(request) for request in server.requests) == 2
-        again = learn(server, tmp_path)
+        again = learn(here, server)
         assert sum(is_turn(request) for request in server.requests) == 2
     assert done.code == 0, done.err
     assert "learning from 1 group" in done.err and "3 new skills" in done.err
@@ -71,14 +71,14 @@ def test_each_skill_names_the_traces_that_show_it(tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
         (node,) = [candidate for candidate in book.skills() if candidate.content == skill]
         assert [source.id for source in book.source_filter(trace_id=node.sources[5].trace_id)] == [node.id]
-    shown = ace("skillbook", "show", node.id, folder=tmp_path)
-    blame = ace("skillbook", "blame", node.id, folder=tmp_path)
+    shown = here("skillbook", "show", node.id)
+    blame = here("skillbook", "blame", node.id)
     for done in (shown, blame):
         assert done.code == 0 and "runs/run-39.json" in done.out and "runs/run-38.json" not in done.out
 
 
 @pytest.mark.thorough
-def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path) -> None:
+def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path, here: Run) -> None:
     lay_out(tmp_path)
     broken = tmp_path / "runs" / "run-03.json"
 
@@ -89,7 +89,7 @@ def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path) -> No
         return script(request)
 
     with ScriptedServer(break_one) as server:
-        done = learn(server, tmp_path, "--json")
+        done = learn(here, server, "--json")
     report = json.loads(done.out)
     assert done.code == 1
     (problem,) = report["failures"]
@@ -98,12 +98,12 @@ def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path) -> No
     assert len(sources(tmp_path)["Avoid node-7"]) == 13
     broken.write_text(json.dumps(traces()["run-03"]), encoding="utf-8")
     with ScriptedServer(script) as server:
-        assert learn(server, tmp_path).code == 0
+        assert learn(here, server).code == 0
         assert any(is_turn(request) for request in server.requests), "the trace that was not learned from is new"
 
 
 @pytest.mark.thorough
-def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_path: Path) -> None:
+def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_path: Path, here: Run) -> None:
     (tmp_path / "runs").mkdir()
     for number in range(4):
         trace = {"question": "poison" if number == 2 else f"Job {number}", "answer": "done"}
@@ -120,9 +120,9 @@ def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_pa
         return explorer(request) if is_turn(request) or request.role else "ready"
 
     with ScriptedServer(batch) as server:
-        done = learn(server, tmp_path, "--max-iterations", "2", "--json")
+        done = learn(here, server, "--max-iterations", "2", "--json")
         turns = sum(is_turn(request) for request in server.requests)
-        again = learn(server, tmp_path, "--max-iterations", "2", "--json")
+        again = learn(here, server, "--max-iterations", "2", "--json")
         assert sum(is_turn(request) for request in server.requests) == 2 * turns
     for run in (done, again):
         assert run.code == 1, run.err
@@ -137,10 +137,8 @@ def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_pa
         (["--reflector", "recursive", "--group", "0"], "--group must be a whole number of at least 1, got 0"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(flags: list[str], message: str, tmp_path: Path) -> None:
+def test_options_that_do_not_fit_are_refused(flags: list[str], message: str, tmp_path: Path, here: Run) -> None:
     lay_out(tmp_path)
-    done = ace(
-        "learn", "runs", "--model", "openai/scripted", "--api-base", "http://127.0.0.1:9/v1", *flags, folder=tmp_path
-    )
+    done = here("learn", "runs", "--model", "openai/scripted", "--api-base", "http://127.0.0.1:9/v1", *flags)
     assert done.code == 2
     assert message in done.err

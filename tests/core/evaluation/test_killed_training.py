@@ -24,7 +24,7 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 32
+KILLS = 12
 PLACES = ("agent", "reflector", "skill_manager", "validation")
 """A training is killed in each of them, one after the other, so it gets through two samples in four kills at most."""
 

@@ -12,7 +12,7 @@ from ace.roles.prompts import AGENT_PROMPT
 from examples.house_conventions import samples
 from tests.core.runners.learner_process import main, opened
 
-TRAIN, VALIDATE = samples()[:32], samples()[32:]
+TRAIN, VALIDATE = samples()[:16], samples()[32:]
 DATE = "2026-01-01"
 """The prompts of a process that trains after midnight are the same."""
 

@@ -11,7 +11,7 @@ from ace.rr import RRConfig, RRStep
 from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 
-TRACES = 10
+TRACES = 6
 
 
 def trace(number: int) -> Mapping[str, Any]:

@@ -26,8 +26,8 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 pytest.importorskip("pydantic_monty")
 pytestmark = pytest.mark.thorough
 
-GROUPS = 16
-KILLS = 30
+GROUPS = 6
+KILLS = 12
 KINDS = ("turn", "question", "several questions")
 """A run is killed in each of them, one after the other, so it gets through a group in three kills at most."""
 TOO_WIDE = "job 7 "

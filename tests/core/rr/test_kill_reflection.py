@@ -24,7 +24,7 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 pytest.importorskip("pydantic_monty")
 pytestmark = pytest.mark.thorough
 
-KILLS = 30
+KILLS = 12
 CALLS_PER_TRACE = 11
 """Five turns, five sub-questions and the skill manager."""
 KINDS = ("turn", "question", "several questions")

@@ -82,10 +82,10 @@ def test_a_process_exits_normally_with_and_without_open_sessions() -> None:
 def test_a_process_exits_while_another_thread_runs_code() -> None:
     run_python(
         "import threading, time\n"
-        "from ace.rr import TraceSandbox\n"
+        "from ace.rr import SandboxLimits, TraceSandbox\n"
         "begun = threading.Event()\n"
         "def run():\n"
-        "    with TraceSandbox({}, functions={'tell': begun.set}) as sandbox:\n"
+        "    with TraceSandbox({}, limits=SandboxLimits(seconds=5), functions={'tell': begun.set}) as sandbox:\n"
         "        sandbox.execute('tell()\\nwhile True: pass')\n"
         "threading.Thread(target=run, daemon=True).start()\n"
         "begun.wait()\n"

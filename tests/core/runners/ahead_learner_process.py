@@ -7,7 +7,7 @@ from ace.roles import Reflector, SkillManager
 from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 
-TRACES = 240
+TRACES = 120
 WORKERS = 6
 
 

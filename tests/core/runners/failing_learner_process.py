@@ -6,7 +6,7 @@ from ace.providers import LiteLLMClient
 from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 
-TRACES = 60
+TRACES = 40
 
 
 def traces() -> list[RecordedTrace]:

@@ -25,7 +25,7 @@ from ace.roles import Reflector, SkillManager
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.skillbook import Skillbook
 
-TRACES = 200
+TRACES = 100
 BEFORE_COMMIT, AFTER_COMMIT = ".before", ".after"
 """A file named like the store with such a suffix asks for a pause there; it is removed when that is reached."""
 START = datetime(2026, 1, 1, tzinfo=UTC)

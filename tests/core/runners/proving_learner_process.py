@@ -9,7 +9,7 @@ from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 from tests.support.corrected_chats import Lesson, chat, lesson_number
 
-CHATS = 31
+CHATS = 16
 UNLIKE = Lesson(
     "Which label for broken crates?",
     "broken",

@@ -1,4 +1,4 @@
-"""A run over 200 traces that is killed again and again, and resumed each time."""
+"""A run over 100 traces that is killed again and again, and resumed each time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 40
+KILLS = 20
 
 
 def script(request: ScriptedRequest) -> Answer:

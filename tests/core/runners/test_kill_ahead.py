@@ -21,7 +21,7 @@ from tests.support.scripted_server import Answer, Script, ScriptedRequest, Scrip
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 30
+KILLS = 12
 LEFT = 100
 """So many calls are left after the kills, or about that: a process may get somewhat further than its share."""
 EVERY = 8

@@ -20,7 +20,7 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 30
+KILLS = 12
 LEFT = 25
 """So many calls are left after the kills, or about that: a process may get somewhat further than its share."""
 AT_ONCE = 3

@@ -24,7 +24,7 @@ from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, Sc
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 30
+KILLS = 12
 LEFT = 30
 """So many answers are left after the kills, or about that: a process may get somewhat further than its share."""
 MOST_IN_FLIGHT = 4

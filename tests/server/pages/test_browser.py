@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,7 @@ def test_watch_a_run_progress(view: View, new_page: NewPage, tmp_path: Path) -> 
         try:
             while not server.by_role("reflector"):  # the run has begun
                 assert learning.poll() is None
+                time.sleep(0.01)
             page = new_page()
             page.goto(f"{view('skills.db')}/books/skills/runs")
             assert page.locator("tbody .badge").inner_text() == "running"
