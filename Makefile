@@ -38,7 +38,7 @@ test: lint types contracts pytest ## Check and test everything (some ten minutes
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
-test-all: $(ENVIRONMENT) ## Run every nox session: wheels, oldest dependencies, docs, start-up, benchmarks
+test-all: $(ENVIRONMENT) ## Run every nox session: wheels with their newest and oldest dependencies, docs, benchmarks
 	UV_COMPILE_BYTECODE=0 PIP_NO_COMPILE=1 nox $(ARGS)
 
 .PHONY: lint

@@ -1,16 +1,20 @@
 """The checks that need separate environments. `make test-all` runs all of them; `nox --list` lists them."""
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import nox
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 nox.needs_version = ">=2026.10.20"
 nox.options.default_venv_backend = "uv"
@@ -21,6 +25,102 @@ ROOT = Path(__file__).parent
 WORKSPACE: dict[str, Any] = nox.project.load_toml(ROOT / "pyproject.toml")
 DISTRIBUTIONS: list[str] = WORKSPACE["tool"]["uv"]["workspace"]["members"]
 PINNED = ("--constraint", "requirements/dev.txt")
+
+# The tests of what a wheel, or another release of a dependency, can break; `make test` runs all tests on the sources.
+TESTS_OF_WHEELS: dict[str, list[str]] = {
+    "ace-core": [
+        "tests/workspace/test_startup.py",
+        "tests/core/cli/test_app.py",
+        "tests/core/cli/test_train.py",
+        "tests/core/deduplication/test_detector.py",
+        "tests/core/deduplication/test_imports.py",
+        "tests/core/plugins/test_discovery.py",
+        "tests/core/plugins/test_specs.py",
+        "tests/core/providers/test_answer_schemas.py",
+        "tests/core/providers/test_async_calls.py",
+        "tests/core/providers/test_cached_tokens.py",
+        "tests/core/providers/test_direct_requests.py",
+        "tests/core/providers/test_imports.py",
+        "tests/core/providers/test_instructor.py",
+        "tests/core/providers/test_litellm.py",
+        "tests/core/providers/test_litellm_embedder.py",
+        "tests/core/providers/test_model_table.py",
+        "tests/core/providers/test_structured_answers.py",
+        "tests/core/runners/test_integration.py",
+        "tests/core/runners/test_litellm.py",
+        "tests/core/skillbook/test_imports.py",
+        "tests/core/skillbook/test_json_files.py",
+        "tests/core/skillbook/test_store.py",
+        "tests/core/skillbook/test_store_files.py",
+        "tests/core/skillbook/test_store_vectors.py",
+        "tests/core/steps/test_files.py",
+        "tests/core/trace_log/test_archive.py",
+    ],
+    "ace-beads": ["tests/beads/test_client.py", "tests/beads/test_hook.py"],
+    "ace-browser-use": [
+        "tests/browser_use/test_conformance.py",
+        "tests/browser_use/test_learning.py",
+        "tests/browser_use/test_plugin.py",
+        "tests/browser_use/test_recursive_reflector.py",
+        "tests/browser_use/test_to_trace.py",
+        "tests/browser_use/test_without_framework.py",
+    ],
+    "ace-claude-code": [
+        "tests/claude_code/test_conformance.py",
+        "tests/claude_code/test_project_skills.py",
+        "tests/claude_code/test_prompt_skills.py",
+        "tests/claude_code/test_to_trace.py",
+    ],
+    "ace-langchain": [
+        "tests/langchain/test_caller.py",
+        "tests/langchain/test_conformance.py",
+        "tests/langchain/test_deepagents.py",
+        "tests/langchain/test_failures.py",
+        "tests/langchain/test_history.py",
+        "tests/langchain/test_interrupts.py",
+        "tests/langchain/test_learning.py",
+        "tests/langchain/test_llm_client.py",
+        "tests/langchain/test_middleware.py",
+        "tests/langchain/test_recording.py",
+        "tests/langchain/test_recursive_reflector.py",
+        "tests/langchain/test_search.py",
+        "tests/langchain/test_shapes.py",
+        "tests/langchain/test_streaming.py",
+        "tests/langchain/test_to_trace.py",
+        "tests/langchain/test_without_framework.py",
+    ],
+    "ace-mcp": ["tests/mcp/test_http.py", "tests/mcp/test_sessions.py", "tests/mcp/test_tools.py"],
+    "ace-openclaw": [
+        "tests/openclaw/test_conformance.py",
+        "tests/openclaw/test_runner.py",
+        "tests/openclaw/test_to_trace.py",
+    ],
+    "ace-opik": ["tests/opik/test_conformance.py", "tests/opik/test_connection.py", "tests/opik/test_opik.py"],
+    "ace-otel": [
+        "tests/otel/test_command_line.py",
+        "tests/otel/test_conformance.py",
+        "tests/otel/test_cost.py",
+        "tests/otel/test_spans.py",
+    ],
+    "ace-postgres": [
+        "tests/postgres/test_command_line.py",
+        "tests/postgres/test_conformance.py",
+        "tests/postgres/test_locations.py",
+    ],
+    "ace-server": [
+        "tests/server/test_access.py",
+        "tests/server/test_answers.py",
+        "tests/server/test_batches.py",
+        "tests/server/test_database.py",
+        "tests/server/test_feedback.py",
+        "tests/server/test_lists.py",
+        "tests/server/test_malformed_pages.py",
+        "tests/server/test_proxy.py",
+        "tests/server/test_quick_start.py",
+        "tests/server/test_seal.py",
+        "tests/server/test_start.py",
+    ],
+}
 
 # Fails unless the package is from the wheel of this version, and all its modules can be imported.
 IMPORT_ALL = """
@@ -78,38 +178,34 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[NEWEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
-def wheels(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with only its declared dependencies, on the newest Python."""
-    install_wheel(session, distribution)
-    session.install(*test_tools(distribution), *PINNED)
-    run_tests_on_installed(session, test_folder(distribution))
+def newest(session: nox.Session, distribution: str) -> None:
+    """A distribution's wheel, with only its declared dependencies in their newest releases, on the newest Python."""
+    dependencies = all_dependencies(distribution)
+    install_wheel(session, distribution, *dependencies)
+    installed_before = installed(session)
+    # Where the releases that the other tools are pinned to do not fit, the tested dependencies decide.
+    session.install(*test_tools(distribution))
+    fail_if_changed(session, installed_before, dependencies)
+    fail_if_held_back(session, dependencies)
+    run_tests_on_installed(session, distribution)
 
 
 @nox.session(python=PYTHONS[OLDEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
 def oldest(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with the oldest declared dependencies, on the oldest Python."""
-    dependencies = [
-        entry for entry in project_table(distribution)["dependencies"] if Requirement(entry).name not in DISTRIBUTIONS
-    ]
+    """A distribution's wheel, with its dependencies in their oldest declared releases, on the oldest Python."""
+    dependencies = own_dependencies(distribution)
     if not dependencies:
         session.skip(f"{distribution} declares no dependencies but ours")
     # Listed explicitly, they are direct requirements; for the requirements of a wheel, uv would choose the newest.
     install_wheel(session, distribution, "--resolution=lowest-direct", *dependencies)
-    before = installed(session)
+    installed_before = installed(session)
     session.install(*test_tools("ace-core"))
     # The newest releases of these tools would require newer releases of the tested dependencies.
     if own := [tool for tool in test_tools(distribution) if tool not in test_tools("ace-core")]:
         session.install("--resolution=lowest-direct", *own)
-    # What these bring along, such as an older OpenAI client than LiteLLM would choose, may change.
-    names = {canonicalize_name(Requirement(dependency).name) for dependency in dependencies}
-    if newer := {
-        requirement
-        for requirement in before - installed(session)
-        if canonicalize_name(requirement.partition("==")[0]) in names
-    }:
-        session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
-    run_tests_on_installed(session, test_folder(distribution))
+    fail_if_changed(session, installed_before, dependencies)
+    run_tests_on_installed(session, distribution)
 
 
 @nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
@@ -126,7 +222,7 @@ def template(session: nox.Session) -> None:
     """The plugin written by `ace plugins new`: its wheel and that of ace-core, and its unedited tests."""
     with tempfile.TemporaryDirectory(prefix="ace-template-") as name:
         folder = Path(name)
-        install_core_with_kit(session, folder)
+        install_core_with_kit(session)
         session.run("ace", "plugins", "new", "night-owl", "--output", name)
         test_plugin_from_its_wheel(session, folder / "ace-night-owl")
         session.run("ace", "plugins", "new", "day-owl", "--with", "command,observer,runner", "--output", name)
@@ -138,7 +234,7 @@ def acme(session: nox.Session) -> None:
     """The example of a third-party plugin: its wheel and that of ace-core, and its tests with the conformance kit."""
     with tempfile.TemporaryDirectory(prefix="ace-acme-") as name:
         folder = Path(name)
-        install_core_with_kit(session, folder)
+        install_core_with_kit(session)
         for distribution in ("acme-agent", "ace-acme"):
             ignored = shutil.ignore_patterns("__pycache__", "dist")
             shutil.copytree(ROOT / "examples" / distribution, folder / distribution, ignore=ignored)
@@ -156,11 +252,19 @@ def tutorial(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[OLDEST])
-def startup(session: nox.Session) -> None:
-    """The start-up tests on the wheel of ace-core, with only its declared dependencies."""
-    install_wheel(session, "ace-core")
-    session.install(*test_tools("ace-core"), *PINNED)
-    run_tests_on_installed(session, Path("tests/workspace/test_startup.py"))
+def agents(session: nox.Session) -> None:
+    """The integrations with Claude Code and OpenClaw, from their sources, with the newest releases of both."""
+    install_for_development(session)
+    with tempfile.TemporaryDirectory(prefix="ace-agents-") as name:
+        folder = Path(name)  # its tools are found before those of the checkout
+        for path in ("pyproject.toml", "README.md", "docs", "examples", "tests", "ace-claude-code", "ace-openclaw"):
+            copy(Path(path), folder)
+        session.run(str(ROOT / ".ci/agents"), str(folder / ".tools"), "latest", "latest", external=True)
+        claude = folder / ".tools/claude/node_modules/.bin/claude"
+        with session.chdir(folder):
+            tests = ("tests/claude_code", "tests/openclaw")
+            env = {"ACE_REQUIRE": "claude,openclaw", "ACE_CLAUDE_BINARY": str(claude)}
+            session.run("python", "-m", "pytest", "-n", "2", *tests, *session.posargs, env=env)
 
 
 @nox.session(python=PYTHONS[OLDEST])
@@ -203,9 +307,18 @@ def test_tools(distribution: str) -> tuple[str, ...]:
     return nox.project.dependency_groups(WORKSPACE, *groups)
 
 
-def test_folder(distribution: str) -> Path:
-    """The folder with the tests of a distribution, from the root."""
-    return Path("tests") / distribution.removeprefix("ace-").replace("-", "_")
+def own_dependencies(distribution: str) -> list[str]:
+    """The requirements that a distribution declares, without those from this repository."""
+    declared: list[str] = project_table(distribution)["dependencies"]
+    return [entry for entry in declared if Requirement(entry).name not in DISTRIBUTIONS]
+
+
+def all_dependencies(distribution: str) -> list[str]:
+    """The requirements that a distribution and those of ours that it needs declare, its own first.
+
+    Of two that cannot both be at their newest, the resolver prefers the first.
+    """
+    return [entry for name in with_ours_that_it_needs(distribution) for entry in own_dependencies(name)]
 
 
 def import_package(distribution: str) -> str:
@@ -221,25 +334,29 @@ def install_for_development(session: nox.Session) -> None:
     session.install("--no-deps", *(f"--editable=./{distribution}" for distribution in DISTRIBUTIONS))
 
 
-def install_wheel(session: nox.Session, distribution: str, *options: str) -> None:
-    """Build all wheels, install one with its dependencies, and import all its modules.
+@functools.cache
+def built_wheels() -> dict[str, Path]:
+    """The wheels of all distributions by name, built once for all sessions."""
+    folder = tempfile.mkdtemp(prefix="ace-wheels-")
+    atexit.register(shutil.rmtree, folder)
+    subprocess.run(["uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder], cwd=ROOT, check=True)
+    return {path.name.partition("-")[0].replace("_", "-"): path for path in Path(folder).glob("*.whl")}
 
-    Dependencies in this repository are installed from the new wheels, because their names belong to other projects on
+
+def install_wheel(session: nox.Session, distribution: str, *options: str) -> None:
+    """Install the wheel of a distribution with its dependencies, and import all its modules.
+
+    Dependencies in this repository are installed from their wheels, because their names belong to other projects on
     the public index. The modules are imported before the test tools are installed, which may have undeclared
     dependencies of the distribution as their own.
     """
-    with tempfile.TemporaryDirectory(prefix="ace-wheels-") as folder:
-        session.run("uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder, external=True)
-        built = {path.name.partition("-")[0].replace("_", "-"): str(path) for path in Path(folder).glob("*.whl")}
-        session.install(*options, *(built[name] for name in with_ours_that_it_needs(distribution)))
+    session.install(*options, *(str(built_wheels()[name]) for name in with_ours_that_it_needs(distribution)))
     import_all(session, distribution)
 
 
-def install_core_with_kit(session: nox.Session, folder: Path) -> None:
+def install_core_with_kit(session: nox.Session) -> None:
     """Install the wheel of ace-core with its extra `testing`, and nothing else."""
-    session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), "ace-core", external=True)
-    [wheel] = folder.glob("ace_core-*.whl")
-    session.install(f"ace-core[testing] @ {wheel.as_uri()}", *PINNED)
+    session.install(f"ace-core[testing] @ {built_wheels()['ace-core'].as_uri()}", *PINNED)
 
 
 def install_plugin(session: nox.Session, source: Path) -> None:
@@ -261,10 +378,49 @@ def import_all(session: nox.Session, distribution: str) -> None:
     session.run("python", "-c", IMPORT_ALL, import_package(distribution), distribution, version)
 
 
-def installed(session: nox.Session) -> set[str]:
-    """All distributions in the session's environment, each with its version."""
-    printed = session.run("uv", "pip", "freeze", external=True, silent=True)
-    return set(str(printed).splitlines())
+def installed(session: nox.Session) -> dict[str, Version]:
+    """The releases in the session's environment, by name."""
+    return releases(session.run("uv", "pip", "freeze", external=True, silent=True))
+
+
+def releases(printed: object) -> dict[str, Version]:
+    """The lines `NAME==VERSION` of what uv has printed."""
+    pairs = (line.split("==") for line in str(printed).splitlines() if "==" in line)
+    return {canonicalize_name(name): Version(version) for name, version in pairs}
+
+
+def fail_if_changed(session: nox.Session, before: Mapping[str, Version], dependencies: list[str]) -> None:
+    """Fail if the test tools have replaced releases that are to be tested.
+
+    What these bring along, such as an older OpenAI client than LiteLLM would choose, may change.
+    """
+    after = installed(session)
+    names = [canonicalize_name(Requirement(entry).name) for entry in dependencies]
+    if changed := [f"{name} {before[name]} -> {after[name]}" for name in names if before[name] != after[name]]:
+        session.error(f"the test tools need other releases than those under test: {', '.join(changed)}")
+
+
+def fail_if_held_back(session: nox.Session, dependencies: list[str]) -> None:
+    """Fail if our lower bounds keep users from a newer release of a dependency.
+
+    A resolver does not complain about that: it takes an older release, as long as there is one that fits.
+    """
+    with tempfile.TemporaryDirectory(prefix="ace-bounds-") as folder:
+        names = Path(folder, "requirements.in")
+        names.write_text("\n".join(map(without_lower_bound, dependencies)))
+        command = ("uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header", str(names))
+        free = releases(session.run(*command, external=True, silent=True))
+    ours = installed(session)
+    names_of_dependencies = [canonicalize_name(Requirement(entry).name) for entry in dependencies]
+    if older := [f"{name} {ours[name]} < {free[name]}" for name in names_of_dependencies if ours[name] < free[name]]:
+        session.error(f"our lower bounds exclude newer releases: {', '.join(older)}")
+
+
+def without_lower_bound(entry: str) -> str:
+    """A requirement without `>=`, but with its extras and its upper bound."""
+    requirement = Requirement(entry)
+    requirement.specifier = SpecifierSet(",".join(str(one) for one in requirement.specifier if one.operator != ">="))
+    return str(requirement)
 
 
 def with_ours_that_it_needs(distribution: str) -> list[str]:
@@ -276,15 +432,17 @@ def with_ours_that_it_needs(distribution: str) -> list[str]:
     return names
 
 
-def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
-    """Run tests on installed distributions, in a folder from which our sources cannot be imported."""
+def run_tests_on_installed(session: nox.Session, distribution: str) -> None:
+    """Run a distribution's tests of wheels in a folder from which our sources cannot be imported."""
+    chosen = TESTS_OF_WHEELS[distribution]
+    folders = {Path(*Path(test).parts[:2]) for test in chosen}
     with tempfile.TemporaryDirectory(prefix="ace-tests-") as name:
         folder = Path(name)
         shared = [Path("tests/conftest.py"), Path("tests/requirement.py"), Path("tests/support"), Path("examples")]
-        for path in (Path("pyproject.toml"), *shared, tests):
+        for path in (Path("pyproject.toml"), *shared, *folders):
             copy(path, folder)
         with session.chdir(folder):
-            session.run("python", "-m", "pytest", "-n", "2", "-m", "not thorough", str(tests), *session.posargs)
+            session.run("python", "-m", "pytest", "-n", "2", *chosen, *session.posargs)
 
 
 def copy(path: Path, folder: Path) -> None:

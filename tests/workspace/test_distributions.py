@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from noxfile import TESTS_OF_WHEELS
 from tests.workspace.project import ROOT, distributions, read_toml
 
 each_distribution = pytest.mark.parametrize("folder", distributions(), ids=lambda folder: str(folder.name))
@@ -48,6 +49,13 @@ def test_a_distribution_has_one_typed_import_package_below_src(folder: Path) -> 
 def test_a_distribution_has_tests(folder: Path) -> None:
     tests = ROOT / "tests" / folder.name.removeprefix("ace-").replace("-", "_")
     assert list(tests.rglob("test_*.py"))
+
+
+def test_the_tests_of_every_wheel_exist() -> None:
+    listed = [test for tests in TESTS_OF_WHEELS.values() for test in tests]
+    assert sorted(TESTS_OF_WHEELS) == sorted(folder.name for folder in distributions())
+    assert all(TESTS_OF_WHEELS.values())
+    assert [test for test in listed if not (ROOT / test).is_file()] == []
 
 
 @each_distribution
