@@ -13,7 +13,7 @@ from ace.skillbook import Skillbook
 from tests.support.loaded_modules import modules_of_command, top_level
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-HEAVY = {"asyncio", "instructor", "litellm", "numpy", "openai", "pydantic"}
+HEAVY = {"asyncio", "httpx", "instructor", "litellm", "numpy", "openai", "pydantic"}
 
 # How many modules that are not ours each import may load, beyond those of a bare interpreter.
 # A budget may only fall. (Releases of Python differ by one or two.)
@@ -102,7 +102,7 @@ def test_a_command_that_asks_a_server_loads_no_library_of_a_provider(tmp_path: P
         model = ("--model", "openai/scripted", "--api-base", server.api_base, "--skillbook", "skills.json")
         _, loaded = modules_of_command(tmp_path, *arguments, *model)
         assert server.requests
-    assert sorted({"aiohttp", "httpx", "instructor", "litellm", "numpy", "openai", "rich"} & loaded) == []
+    assert sorted({"aiohttp", "instructor", "litellm", "numpy", "openai"} & loaded) == []
 
 
 @pytest.mark.parametrize(("name", "budget"), list(BUDGETS.items()))

@@ -51,7 +51,7 @@ def test_a_call_of_a_model_on_a_server_loads_no_library_of_a_provider(model: str
         "except LLMCallError:\n"
         "    assert %r.startswith('http://127'), 'no server'\n"
         "price_of_model('gpt-4o-mini'), client.input_token_limit\n"
-        "print(json.dumps([name for name in ('litellm', 'openai', 'instructor', 'httpx') if name in sys.modules]))\n"
+        "print(json.dumps([name for name in ('litellm', 'openai', 'instructor') if name in sys.modules]))\n"
     )
     with ScriptedServer(in_turn({"id": "a-00001", "tag": "helpful"})) as server:
         url = server.api_base if model.startswith("openai/") else server.url

@@ -11,7 +11,7 @@ import sys
 
 PROGRAM = """
 import importlib.util, json, pathlib, sys
-from ace.providers.model_table import is_alias, model_entry
+from ace.providers.litellm_library import is_alias, model_entry
 folder = importlib.util.find_spec("litellm").submodule_search_locations[0]
 table = json.loads((pathlib.Path(folder) / "model_prices_and_context_window_backup.json").read_bytes())
 named = {name: table[entry["alias_of"]] if "alias_of" in entry else entry for name, entry in table.items()}

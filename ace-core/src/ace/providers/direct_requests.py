@@ -2,27 +2,35 @@
 
 The import of LiteLLM takes ten times as long as everything before it. Two protocols are spoken without it: OpenAI's
 chat completions and Anthropic's messages. `direct_request` returns what to send, as LiteLLM would send it, and None for
-everything that only LiteLLM knows: other providers, other arguments than those listed here, tools, images, proxies, and
+everything that only LiteLLM knows: other providers, other arguments than those listed here, tools, images, and
 programs that have set something in `litellm` themselves. So a new argument or a new model never gets a wrong request,
 only a slower one.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
-from ace.providers.litellm_library import connection_problem, late
-from ace.providers.model_table import is_alias, listed_model, model_entry
+from ace.providers.litellm_library import causes_of, connection_problem, is_alias, late, listed_model, model_entry
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
 
 __all__ = ["DirectRequest", "answer_in", "asend", "direct_request", "send"]
 
@@ -150,15 +158,11 @@ def send(request: Mapping[str, Any]) -> Answered | Failed:
         return litellm_library.send(request)
     if isinstance(found, Failed):
         return found
-    from ace.providers.http_exchange import post
-
     try:
-        reply = post(found.url, found.headers, found.body, found.timeout)
-    except (OSError, ValueError) as error:
+        reply = _post(found)
+    except _request_errors() as error:
         return _failure(error, request)
-    if _needs_litellm(reply.status, reply.headers):
-        return litellm_library.send(request)
-    return _outcome(found, request, reply.status, reply.headers, reply.body)
+    return litellm_library.send(request) if reply.is_redirect else _outcome(found, request, reply)
 
 
 async def asend(request: Mapping[str, Any]) -> Answered | Failed:
@@ -172,26 +176,123 @@ async def asend(request: Mapping[str, Any]) -> Answered | Failed:
         return await litellm_library.asend(request)
     if isinstance(found, Failed):
         return found
-    from ace.providers.http_exchange import apost
-
     try:
-        reply = await apost(found.url, found.headers, found.body, found.timeout)
-    except (OSError, ValueError) as error:
+        reply = await _apost(found)
+    except _request_errors() as error:
         return _failure(error, request)
-    if _needs_litellm(reply.status, reply.headers):
-        return await litellm_library.asend(request)
-    return _outcome(found, request, reply.status, reply.headers, reply.body)
+    return await litellm_library.asend(request) if reply.is_redirect else _outcome(found, request, reply)
 
 
-def _needs_litellm(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether only LiteLLM can read a reply: it is a redirect, or compressed although that was not requested."""
-    return 300 <= status < 400 or headers.get("content-encoding", "identity").lower() != "identity"
+class _Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether the server sent another address, which only LiteLLM follows."""
+        return 300 <= self.status < 400
 
 
-def _outcome(
-    sent: DirectRequest, request: Mapping[str, Any], status: int, headers: Mapping[str, str], body: bytes
-) -> Answered | Failed:
-    outcome = answer_in(sent, request["model"], status, headers, body)
+def _post(sent: DirectRequest) -> _Reply:
+    """Send a request and return the complete reply. The connection is kept for the next request."""
+    client = _client(sent.url)  # the first one imports httpx, which is not part of the time of the request
+    deadline = time.monotonic() + sent.timeout
+    body = bytearray()
+    # The timeout of httpx applies to a single read, so the time is checked after each piece. On a thread of its own,
+    # the exchange could be abandoned at the deadline, but Ctrl-C would not end it.
+    with client.stream("POST", sent.url, headers=sent.headers, content=sent.body, timeout=sent.timeout) as reply:
+        for piece in reply.iter_bytes():
+            body += piece
+            if time.monotonic() > deadline:
+                raise TimeoutError("the answer was not complete in time")
+    return _Reply(reply.status_code, reply.headers, bytes(body))
+
+
+async def _apost(sent: DirectRequest) -> _Reply:
+    """Send a request as `_post` does, over a connection of its own: another event loop cannot use it."""
+    import asyncio  # importing this module for plain code must not load it
+
+    import httpx
+
+    async with asyncio.timeout(sent.timeout), httpx.AsyncClient(verify=_tls_context(sent.url), timeout=None) as client:
+        reply = await client.post(sent.url, headers=sent.headers, content=sent.body)
+    return _Reply(reply.status_code, reply.headers, reply.content)
+
+
+_clients: dict[tuple[object, ...], httpx.Client] = {}
+"""The clients of this process, and those of the process that it was forked from, by what they depend on."""
+
+
+def _client(url: str) -> httpx.Client:
+    """Return the client that keeps the connections to a server. A forked process does not use those of its parent."""
+    import http.cookiejar
+    import urllib.request
+
+    import httpx
+
+    context = _tls_context(url)
+    key = (os.getpid(), context, *urllib.request.getproxies().items())
+    client = _clients.get(key)
+    if client is None:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
+        # A cookie of one request would be sent with the next one, which may have another key.
+        no_cookies = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=()))
+        # Another thread may make one at the same time. Only the one that is kept here ever has connections.
+        client = _clients.setdefault(key, httpx.Client(verify=context, limits=limits, cookies=no_cookies))
+    return client
+
+
+@atexit.register
+def _close_clients() -> None:
+    for (process, *_), client in list(_clients.items()):
+        if process == os.getpid():
+            client.close()
+
+
+def _tls_context(url: str) -> ssl.SSLContext:
+    """Return the context in which certificates are checked, as LiteLLM does: SSL_CERT_FILE, else those of certifi."""
+    return _tls_context_with(os.environ.get("SSL_CERT_FILE", "") if url.startswith("https:") else None)
+
+
+@functools.lru_cache(maxsize=4)
+def _tls_context_with(certificates: str | None) -> ssl.SSLContext:
+    import ssl
+
+    import certifi
+
+    if certificates is None:  # nothing is encrypted, and reading the certificates takes longer than a request
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return ssl.create_default_context(cafile=certificates if Path(certificates).is_file() else certifi.where())
+
+
+def _request_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of errors that a request may raise; `ImportError` is that of a SOCKS proxy."""
+    import httpx
+
+    return (OSError, ValueError, ImportError, httpx.HTTPError, httpx.InvalidURL)
+
+
+def _failure(error: Exception, request: Mapping[str, Any]) -> Failed:
+    import httpx
+
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return late(request)
+    if isinstance(error, httpx.LocalProtocolError):  # it quotes the header, which may hold the key
+        return Failed(
+            "the request cannot be sent: a header contains a character that HTTP does not allow", _BAD_REQUEST
+        )
+    if not isinstance(error, OSError | httpx.HTTPError):
+        return Failed(without_keys(str(error), request), _BAD_REQUEST)
+    problem = connection_problem(error)
+    # The errors of httpx do not say why no connection could be made; that of the system does.
+    said = next((cause for cause in causes_of(error) if isinstance(cause, OSError) and cause.errno), error)
+    reason = without_keys(problem or f"Connection error: {said}", request)
+    return Failed(reason, None, problem=problem)
+
+
+def _outcome(sent: DirectRequest, request: Mapping[str, Any], reply: _Reply) -> Answered | Failed:
+    outcome = answer_in(sent, request["model"], reply.status, reply.headers, reply.body)
     if isinstance(outcome, Answered):
         return outcome
     return Failed(
@@ -201,16 +302,6 @@ def _outcome(
         is_authentication=outcome.is_authentication,
         problem=without_keys(outcome.problem, request),
     )
-
-
-def _failure(error: OSError | ValueError, request: Mapping[str, Any]) -> Failed:
-    if isinstance(error, TimeoutError):
-        return late(request)
-    if not isinstance(error, OSError):
-        return Failed(without_keys(str(error), request), _BAD_REQUEST)
-    problem = connection_problem(error)
-    reason = without_keys(problem or f"Connection error: {error}", request)
-    return Failed(reason, None, problem=problem)
 
 
 def direct_request(request: Mapping[str, Any]) -> DirectRequest | Failed | None:
@@ -356,7 +447,7 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
         return None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
         return None
-    if not address.isascii() or _is_proxied(parts.scheme, parts.hostname):
+    if not address.isascii():
         return None
     if api_base and "/" not in request["model"] and not _is_loopback(parts.hostname):
         return None  # LiteLLM looks up whose address it is
@@ -367,24 +458,6 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
 
 def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def _is_proxied(scheme: str, host: str) -> bool:
-    """Return whether a proxy may be configured for a server; if in doubt, True. LiteLLM evaluates all exceptions."""
-    proxies = {f"{scheme}_proxy", "all_proxy"}
-    if not any(name.lower() in proxies and value for name, value in os.environ.items()) and not _system_proxies():
-        return False
-    exceptions = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    return not any(exception.strip() in ("*", host) for exception in exceptions.split(","))
-
-
-def _system_proxies() -> bool:
-    platform: str = sys.platform
-    if platform not in ("darwin", "win32"):
-        return False
-    from urllib.request import getproxies  # reads the settings of the system
-
-    return bool(getproxies())
 
 
 def _openai_body(request: Mapping[str, Any], name: str) -> _Body | None:

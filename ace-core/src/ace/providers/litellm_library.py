@@ -1,42 +1,51 @@
-"""The only module that imports and calls the `litellm` package.
+"""The only module that imports and calls the `litellm` package, and reads its table of models.
 
 LiteLLM is imported on the first call, because its import takes seconds. Its types do not leave this module: functions
-return `Answered` or `Failed`, neither of which contains a key.
+return `Answered` or `Failed`, neither of which contains a key. The providers, limits and prices of models are looked up
+without importing it.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.util
+import json
 import logging
 import os
 import re
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ace.calls.calling import within_seconds
 from ace.gc_pause import gc_paused
 from ace.protocols.llm import LLMResponse, Usage
-from ace.providers.model_table import listed_model
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
 
 __all__ = [
     "ModelPrice",
     "Vectors",
     "asend",
+    "causes_of",
     "connection_problem",
     "cost_of_completion",
     "count_tokens",
     "embed",
     "input_token_limit",
+    "is_alias",
     "is_on_own_server",
     "late",
+    "listed_model",
     "load_litellm",
     "loaded_litellm",
+    "model_entry",
     "placeholder_key",
     "price_of_model",
     "quieten_logger",
@@ -278,6 +287,93 @@ def count_tokens(model: str, text: str) -> int:
     return int(load_litellm().token_counter(model=model, text=text))
 
 
+# The table of models is a JSON file of three megabytes in the package of LiteLLM. One entry is found in it as text,
+# which takes a tenth of the time of reading it all. Where LiteLLM is imported, its own copy counts: a program may have
+# added models.
+_TABLE_FILE = "model_prices_and_context_window_backup.json"
+_TABLE_START = b'{\n    "'
+_TABLE_INDENT = b"\n    "
+
+
+def listed_model(model: str) -> Mapping[str, Any]:
+    """Return the entry of a model string, with or without its prefix; an empty one if the model is not listed.
+
+    Args:
+        model: A model string.
+
+    Example:
+        >>> listed_model("openai/gpt-4o-mini")["litellm_provider"], listed_model("openai/of-my-own-server")
+        ('openai', {})
+    """
+    return model_entry(model) or model_entry(model.partition("/")[2])
+
+
+def model_entry(name: str) -> Mapping[str, Any]:
+    """Return the entry under exactly this name; an empty one if there is none.
+
+    Args:
+        name: A name of the table.
+
+    Example:
+        >>> model_entry("gpt-4o-mini")["max_input_tokens"]
+        128000
+    """
+    models = getattr(sys.modules.get("litellm"), "model_cost", None)
+    if isinstance(models, Mapping):
+        known: Mapping[str, Any] = models.get(name) or {}
+        return known
+    entry = _entry_of_file(name)
+    target = entry.get("alias_of")
+    return _entry_of_file(target) if isinstance(target, str) else entry
+
+
+def is_alias(name: str) -> bool:
+    """Return whether the table lists a name as another name of a model, by which LiteLLM replaces it in requests.
+
+    Args:
+        name: A name of the table.
+
+    Example:
+        >>> is_alias("gpt-4o-mini")
+        False
+    """
+    return "alias_of" in _entry_of_file(name)
+
+
+@functools.lru_cache(maxsize=64)
+def _entry_of_file(name: str) -> Mapping[str, Any]:
+    path = _table_path()
+    if not name or path is None:
+        return {}
+    table = path.read_bytes()
+    if not table.startswith(_TABLE_START):  # written in another style
+        return _whole_table().get(name) or {}
+    key = _TABLE_INDENT + json.dumps(name, ensure_ascii=False).encode() + b": {"
+    start = table.find(key)
+    if start < 0:  # one entry may be written in another style than the rest
+        return _whole_table().get(name) or {} if json.dumps(name).encode() + b":" in table else {}
+    end = table.index(_TABLE_INDENT + b"}", start)
+    entry: Mapping[str, Any] = json.loads(table[start + len(key) - 1 : end + len(_TABLE_INDENT) + 1])
+    return entry
+
+
+@functools.lru_cache(maxsize=1)
+def _whole_table() -> Mapping[str, Mapping[str, Any]]:
+    path = _table_path()
+    table: Mapping[str, Mapping[str, Any]] = {} if path is None else json.loads(path.read_bytes())
+    return table
+
+
+@functools.lru_cache(maxsize=1)
+def _table_path() -> Path | None:
+    """Return the path of the file; None if LiteLLM is not installed, or has it elsewhere."""
+    spec = importlib.util.find_spec("litellm")  # imports nothing, since it is a package at the top
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        if (path := Path(folder) / _TABLE_FILE).is_file():
+            return path
+    return None
+
+
 def input_token_limit(model: str) -> int | None:
     """Return the size of a model's input in tokens, or None if litellm does not know the model."""
     limit = listed_model(model).get("max_input_tokens")
@@ -399,7 +495,7 @@ def connection_problem(error: BaseException) -> str:
     Args:
         error: The error of a request.
     """
-    for cause in _causes(error):
+    for cause in causes_of(error):
         # aiohttp's error of this class has no message of its own; its cause has.
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
             return f"the certificate of the server is not trusted: {cause.verify_message}"
@@ -411,13 +507,19 @@ def connection_problem(error: BaseException) -> str:
 
 
 _CUT_ANSWERS = frozenset(
-    {"RemoteProtocolError", "ServerDisconnectedError", "ClientPayloadError", "ConnectionResetError", "CutAnswerError"}
+    {
+        "BrokenResourceError",
+        "ClientPayloadError",
+        "ConnectionResetError",
+        "RemoteProtocolError",
+        "ServerDisconnectedError",
+    }
 )
-"""The names of this error in httpx, aiohttp, Python and our own module; names avoid importing these libraries."""
+"""The names of this error in anyio, aiohttp, Python and httpx; names avoid importing these libraries."""
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, each once."""
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all its causes, without repetitions."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -426,7 +528,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(found))
         yield found
-        left += [found.__cause__, found.__context__]
+        left += [found.__cause__, found.__context__, *getattr(found, "exceptions", ())]
 
 
 _NAMES_OF_ERRORS = re.compile(r"\A((litellm\.)?\w+Error: |litellm\.\w+: |Timeout Error: |\w+(Exception|Error) - )+")
