@@ -519,11 +519,7 @@ _CUT_ANSWERS = frozenset(
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all its causes, without repetitions.
-
-    Args:
-        error: The error.
-    """
+    """Yield an error and all its causes, without repetitions."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:

@@ -250,7 +250,7 @@ def _correction(rejected: RejectedAnswer) -> list[dict[str, Any]]:
         {"role": "assistant", "content": shown or "(empty)"},
         {
             "role": "user",
-            "content": f"This answer cannot be used: {problem}\nAnswer again with the corrected JSON.",
+            "content": f"This answer cannot be used: {problem}\nAnswer again with corrected JSON.",
         },
     ]
 
