@@ -1,20 +1,26 @@
-"""Writes `reference/command-line.md` from the help texts of the commands: `python -m docs.command_line_page`."""
+"""Writes `reference/command-line.md` and the help files of the commands: `python -m docs.command_line_page`."""
 
-import re
-import sys
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+
+from cyclopts import App
 
 from ace.cli.app import build_app
 from ace.cli.command_table import ace_commands
+from ace.cli.help import HELP_FILE, HelpPage, HelpRow, page_of
+from ace.plugins import CommandSpec
+from ace.plugins.catalogue import catalogue
 
+ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).parent / "reference" / "command-line.md"
 
 INTRODUCTION = """\
 # Command line
 
-`ace --help` lists the commands, `ace COMMAND --help` describes one of them. This page is generated from the same texts.
+`ace --help` lists the commands, `ace COMMAND --help` describes one of them. `ace learn --help` and `ace train --help`
+show what most people need, `--help-all` shows all options. This page is generated from the same texts.
 
 Results are written to standard output, everything else (progress, warnings, errors) to standard error. With `--json`,
 the result is one JSON object whose `schema` is 1; the number increases when a field is removed or changes its meaning,
@@ -31,12 +37,14 @@ followed by the progress, with an estimate of the remaining time. With `--json`,
 Later sources override earlier ones: defaults, your own file (`$XDG_CONFIG_HOME/ace/config.toml`, usually
 `~/.config/ace/config.toml`), the `ace.toml` of the project, variables named `ACE_...`, options. The files hold
 `name = value` lines in TOML; `ace config` lists the names, the values and where each comes from. An empty
-`api_base` unsets it: `--api-base ""` ignores the address in the files.
+`api_base` unsets it: `--api-base ""` ignores the address in the files. `ace learn` and `ace train` also take any
+setting that they use as `--set NAME=VALUE`, with the names of the files. [Options](options.md) describes all settings.
 
 `ace.toml` is searched for in the current folder and, inside a git repository, in its parents. For security, it cannot
 contain a key; its `api_base` must be on this machine, its `skillbook` must be a file, and its `model` must be a hosted
 provider with a name or one of `ace models list`. Otherwise, a cloned project could have your key or your traces sent
-elsewhere. A relative `skillbook` path in a file is relative to the folder of that file.
+elsewhere. It cannot turn off gates, proofs and other safeguards either. A relative path in a file is relative to the
+folder of that file.
 
 `SOURCE_DATE_EPOCH` sets the timestamp of all changes.
 """
@@ -44,33 +52,63 @@ elsewhere. A relative `skillbook` path in a file is relative to the folder of th
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join([INTRODUCTION, *(section(row.name) for row in ace_commands())])
+    parts = [INTRODUCTION]
+    for command in ace_commands():
+        for level, (called, help_page) in enumerate(pages_of(command.name)):
+            parts += _section(called, help_page, "##" if level == 0 else "###")
+    return "\n".join(parts)
 
 
-def section(name: str) -> str:
-    """Return what the page says about one command."""
-    command = build_app([name])[name]
-    with _running_as("ace"):
-        text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
-    # The subcommands follow in a list of their own, with a sentence on each.
-    text = re.sub(r"#+ Table of Contents\n\n(?:[ -].*\n)+\n", "", text)
-    text = re.sub(r"^(ace (.+)) \2 ", r"\1 ", text, flags=re.MULTILINE)  # in a usage that was written by hand
-    lines = [line.rstrip() for line in text.strip().splitlines()]
-    return "\n".join([f"## ace {name}", *lines[1:], ""])
+def help_files() -> dict[Path, str]:
+    """Return the contents of the help files of our distributions, by path."""
+    found = {Path(build_app.__code__.co_filename).with_name(HELP_FILE): [row.name for row in ace_commands()]}
+    for plugin in catalogue().providing(CommandSpec):
+        package = find_spec(plugin.installed.module.partition(".")[0])
+        assert package is not None and package.origin is not None
+        file = Path(package.origin).with_name(HELP_FILE)
+        if file.is_relative_to(ROOT):
+            found.setdefault(file, []).append(plugin.name.replace("_", "-"))
+    return {file: _help_file(names) for file, names in found.items()}
 
 
-@contextmanager
-def _running_as(program: str) -> Iterator[None]:
-    """Replace the name of this program, with which cyclopts begins the usage lines of nested commands.
+def _help_file(names: list[str]) -> str:
+    pages = {called: help_page.as_json() for name in names for called, help_page in pages_of(name)}
+    lines = [f"{json.dumps(called)}: {json.dumps(page, ensure_ascii=False)}" for called, page in pages.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"  # one line for each command, so that a change shows which one it is
 
-    It then replaces the first word of these lines, so they would keep the rest of `python -m pytest`.
+
+def pages_of(name: str) -> Iterator[tuple[str, HelpPage]]:
+    """Yield what the help says about a command and those below it, with their full names.
+
+    Args:
+        name: The command.
     """
-    arguments, sys.argv = sys.argv, [program]
-    try:
-        yield
-    finally:
-        sys.argv = arguments
+    return _pages(build_app([name])[name], (name,))
+
+
+def _pages(app: App, chain: tuple[str, ...]) -> Iterator[tuple[str, HelpPage]]:
+    yield " ".join(chain), page_of(app, chain)
+    for below in app:
+        if not below.startswith("-"):
+            yield from _pages(app[below], (*chain, below))
+
+
+def _section(called: str, page: HelpPage, heading: str) -> Iterator[str]:
+    yield from (f"{heading} ace {called}", "", "```console", page.usage, "```", "", page.summary, "")
+    if page.examples:
+        yield from ("```console", *page.examples, "```", "")
+    for paragraph in page.details:
+        yield from (paragraph, "")
+    for title, rows in {"Commands": page.commands, "Arguments": page.arguments, **page.options}.items():
+        if rows:
+            yield from (f"**{title}**", "", *map(_item, rows), "")
+
+
+def _item(row: HelpRow) -> str:
+    return f"- `{row.names}`: {row.text}"
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    for path, text in help_files().items():
+        path.write_text(text, encoding="utf-8")

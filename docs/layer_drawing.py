@@ -19,8 +19,8 @@ INNER_WIDTH = 60
 
 
 def layers() -> list[list[str]]:
-    """The layers of `ace` from top to bottom, each with its packages."""
-    return [re.split(r" [|:] ", layer) for layer in _contract()]
+    """The layers of `ace` from top to bottom, each with its public packages."""
+    return [[name for name in re.split(r" [|:] ", layer) if not name.startswith("_")] for layer in _contract()]
 
 
 def separators() -> list[str]:

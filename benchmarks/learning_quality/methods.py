@@ -20,8 +20,7 @@ from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
 from ace.protocols.roles import AgentLike, ShowsSkills
 from ace.retrieval import LexicalRanker, TopSkills
 from ace.roles import SkillManager, agent_for, reflector_for
-from ace.runners import RecordedTrace, TraceAnalyser
-from ace.runners.settings import LearningOptions
+from ace.runners import LearningOptions, RecordedTrace, TraceAnalyser
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from benchmarks.learning_quality.cached_client import BenchmarkClient

@@ -10,7 +10,7 @@ import pytest
 
 import ace
 from ace.arguments import closest_name
-from ace.cli.settings import FIELDS
+from ace.cli.settings import SETTINGS
 from ace.plugins.hooks import HOOKS
 from ace.providers import LiteLLMClient
 
@@ -73,7 +73,7 @@ def test_the_order_of_the_names_does_not_matter() -> None:
     assert closest_name("bat", ["cat", "hat"]) == closest_name("bat", ["hat", "cat"])
 
 
-@pytest.mark.parametrize("name", sorted({*ARGUMENTS, *OPTIONS, *(field.name for field in FIELDS)} - {"lag"}))
+@pytest.mark.parametrize("name", sorted({*ARGUMENTS, *OPTIONS, *SETTINGS} - {"lag"}))
 def test_every_single_mistake_in_a_name_is_recognised(name: str) -> None:
     for place in range(2, len(name)):
         wrong = {

@@ -42,11 +42,9 @@ def test_old_names_in_italics_still_work() -> None:
     from ace import ACERunner
     from ace.outputs import AgentOutput
     from ace.roles import prompts
-    from ace.runners import RunOptions
 
     assert ACERunner.save_skillbook is ACERunner.save
     assert ACERunner.load_skillbook is ACERunner.load
     assert ACERunner.wait_for_learning is ACERunner.wait_for_background
     assert prompts.wrap_skillbook_context is prompts.wrap_skillbook_for_external_agent
     assert AgentOutput.model_validate({"reasoning": "", "final_answer": "", "bullet_ids": ["a"]}).skill_ids == ["a"]
-    assert {"lag", "max_in_flight"} <= RunOptions.__annotations__.keys()

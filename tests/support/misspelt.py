@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from types import ModuleType
-from typing import Any
+from typing import Any, is_typeddict
 
 import pytest
 
@@ -38,5 +38,7 @@ def _takes_arguments(value: Any) -> bool:
     if inspect.isfunction(value):
         return bool(inspect.signature(value).parameters)
     if not inspect.isclass(value) or issubclass(value, BaseException) or inspect.isabstract(value):
+        return False
+    if is_typeddict(value):
         return False
     return value.__init__ is not object.__init__ and not getattr(value, "_is_protocol", False)

@@ -125,7 +125,9 @@ def _closing(id: str, context: CommandContext) -> Closing:
         raise UsageError(f"ID: {error}") from error
     if bead.is_closed:
         raise UsageError(f"{bead.id} is already closed; to learn from the attempts at it: ace learn --task {bead.id}")
-    return Closing(client, bead, project, TraceLog(settings.trace_log), Redactor(allow=settings.allowed), print_text)
+    return Closing(
+        client, bead, project, TraceLog(settings.trace_log), Redactor(allow=settings.learning.allow), print_text
+    )
 
 
 @app.command

@@ -191,7 +191,7 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
     allowed = {option: max(len(typed), len(of)) // _LETTERS_PER_MISTAKE for option, of in letters.items()}
     near = [option for option, count in mistakes.items() if count <= allowed[option]]
     if near:
-        return min(near, key=lambda option: (mistakes[option], option))
+        return min(near, key=lambda option: (mistakes[option], abs(len(letters[option]) - len(typed)), option))
     if len(typed) < _LEAST_LETTERS:
         return None
     beginning = [

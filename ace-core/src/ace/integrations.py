@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.learning.sample_files import all_samples
-    from ace.cli.settings import SettingTable, setting_tables
+    from ace.cli.settings_file import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
     from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import BatchJudged, ModelCalled, SampleEnded, SkillsChanged, StepEnded, observing
@@ -80,7 +80,7 @@ __getattr__, __dir__ = lazy_exports(
         "ModelCalled": "protocols.observers",
         "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
-        "SettingTable": "cli.settings",
+        "SettingTable": "cli.settings_file",
         "SkillsChanged": "protocols.observers",
         "StepEnded": "protocols.observers",
         "UsageError": "cli.errors",
@@ -102,7 +102,7 @@ __getattr__, __dir__ = lazy_exports(
         "print_table": "cli.console",
         "print_text": "cli.console",
         "run_interruptibly": "cli.signals",
-        "setting_tables": "cli.settings",
+        "setting_tables": "cli.settings_file",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["lazy_exports", "warn_of_old_argument"]
+__all__ = ["lazy_exports"]
 
 
 def lazy_exports(
@@ -49,26 +49,3 @@ def lazy_exports(
         return sorted({*attributes, *attributes["__all__"]})
 
     return find, names
-
-
-def warn_of_old_argument(old: str, new: str) -> None:
-    """Warn the caller of ace, or of one of its integrations, that an argument has a new name.
-
-    Args:
-        old: What the argument was called until now.
-        new: What to write instead.
-    """
-    frame = sys._getframe(1)
-    # Integrations such as `ace_langchain` pass on the arguments of their callers.
-    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(("ace.", "ace_")):
-        frame = frame.f_back
-    import warnings
-
-    warnings.warn_explicit(
-        f"{old} is called {new} now; the old name works until 0.2",
-        DeprecationWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )

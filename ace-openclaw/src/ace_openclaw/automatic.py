@@ -110,8 +110,8 @@ def _learn(state: Path, settings: Settings, budget_usd: float) -> list[str]:
                 workspace=settings.workspace,
                 max_cost=left,
                 needs_price=False,
-                allow=chosen.allowed,
-                provenance=chosen.provenance,
+                allow=chosen.learning.allow,
+                provenance=chosen.learning.provenance,
                 cancel_token=token,
                 on_sample_end=queue.note,
             )

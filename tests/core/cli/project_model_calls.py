@@ -120,10 +120,10 @@ def fuzz(folder: Path, address: str) -> dict[str, object]:
 
 def hosts(folder: Path) -> dict[str, list[str]]:
     """Return the hosts that are asked for each provider that a project may name, whatever the name of the model."""
-    from ace.cli.settings import _PROJECT_PROVIDERS
+    from ace.cli.project_rules import PROJECT_PROVIDERS
 
     found = {}
-    for provider in sorted(_PROJECT_PROVIDERS):
+    for provider in sorted(PROJECT_PROVIDERS):
         Proxy.hosts.clear()
         for name in ("x.evil.test", "evil.test:80/x.evil.test/y", "a@evil.test"):
             assert call(folder, f"{provider}/{name}") == "called"

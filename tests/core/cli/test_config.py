@@ -167,3 +167,26 @@ def test_a_class_that_is_allowed_is_sent(
     assert done.code == 0, done.err
     sent = "".join(request.text for request in server.requests)
     assert ("jane@acme.com" in sent) == (given != "nothing")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'gate = "none"',
+        "prove = false",
+        'unproven = "keep"',
+        "min_confidence = 0.1",
+        'reflector = "recursive"',
+        "forget_answers = true",
+    ],
+)
+def test_a_project_cannot_turn_off_a_safeguard(tmp_path: Path, here: Run, line: str) -> None:
+    name = line.partition(" ")[0]
+    write(tmp_path / "ace.toml", f"{line}\n")
+    done = here("config")
+    assert done.code == 2
+    assert f"ace.toml, line 1: {name!r} may not be set in the file of a project, since" in done.err
+    assert f"ACE_{name.upper()}, or give --{name.replace('_', '-')}" in done.err
+    write(tmp_path / "ace.toml", "")
+    write(tmp_path / ".config/ace/config.toml", f"{line}\n")
+    assert here("config").code == 0

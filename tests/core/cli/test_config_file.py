@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.cli.errors import UsageError
-from ace.cli.settings import load_settings, plugin_setting
+from ace.cli.settings import load_settings
+from ace.cli.settings_file import plugin_setting
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
@@ -53,9 +55,12 @@ def test_both_formats_say_the_same(suffix: str, tmp_path: Path) -> None:
     file = write(tmp_path / "night" / f"run.{suffix}", TOML if suffix == "toml" else YAML)
     settings = load_settings({}, config=file, environ={"HOME": str(tmp_path)}, folder=tmp_path)
     assert (settings.model, settings.skillbook) == ("openai/other", str(tmp_path / "night" / "team.db"))
-    assert (settings.epochs, settings.fail_fast, settings.max_cost) == (2, True, 1.5)
-    assert settings.allowed == ["email_address", "copied_answer"]
-    assert (settings.checkpoint_dir, settings.checkpoint_interval) == (str(tmp_path / "night" / "copies"), 3)
+    assert (settings.epochs, settings.run.fail_fast, settings.run.max_cost) == (2, True, 1.5)
+    assert settings.learning.allow == ("email_address", "copied_answer")
+    assert (settings.learning.checkpoint_dir, settings.learning.checkpoint_interval) == (
+        str(tmp_path / "night" / "copies"),
+        3,
+    )
     assert settings.origins["epochs"] == f"{file}, line 5"
     assert settings.origins["checkpoint_interval"] == f"{file}, line 9"
 
@@ -66,10 +71,10 @@ def test_variables_and_flags_win_over_the_file_which_wins_over_those_of_user_and
     file = write(tmp_path / "run.yaml", "learning:\n  lag: 3\n  shuffle: 3\n  fail_fast: true\n")
     environ = {"HOME": str(tmp_path), "ACE_SHUFFLE": "2", "ACE_FAIL_FAST": "0"}
     settings = load_settings({"fail_fast": None}, config=file, environ=environ, folder=tmp_path)
-    found = (settings.epochs, settings.workers, settings.lag, settings.shuffle, settings.fail_fast)
+    found = (settings.epochs, settings.run.workers, settings.lag, settings.run.shuffle, settings.run.fail_fast)
     assert found == (5, 4, 3, 2, False)
     flags = load_settings({"fail_fast": True, "shuffle": 1}, config=file, environ=environ, folder=tmp_path)
-    assert (flags.shuffle, flags.fail_fast) == (1, True)
+    assert (flags.run.shuffle, flags.run.fail_fast) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -197,3 +202,28 @@ def test_a_setting_of_a_plugin_that_is_not_a_text_is_a_sentence(tmp_path: Path, 
     write(tmp_path / "ace.toml", f"[acme]\ntest = {value}\n")
     with pytest.raises(UsageError, match=r"ace\.toml, line 2: the setting 'test' in \[acme\] must be a text, got"):
         plugin_setting("acme", "test", environ={"HOME": str(tmp_path)}, folder=tmp_path)
+
+
+def test_set_wins_over_all_other_sources(tmp_path: Path) -> None:
+    write(tmp_path / "ace.toml", "epochs = 2\n")
+    environ = {"HOME": str(tmp_path), "ACE_EPOCHS": "3"}
+    assigned = ["epochs=4", "sections = a, b", "final-test=false"]
+    settings = load_settings({}, assigned=assigned, command="learn", environ=environ, folder=tmp_path)
+    assert (settings.epochs, settings.origins["epochs"]) == (4, "flag --set epochs")
+    assert (settings.learning.sections, settings.learning.final_test) == (("a", "b"), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("epochs", "--set takes NAME=VALUE, such as --set epochs=3; got 'epochs'"),
+        ("epochs=0", "the option --set epochs must be a whole number from 1 to 10,000, got 0"),
+        ("epoch=2", "--set: no such setting: 'epoch'; did you mean 'epochs'?"),
+        ("group=2", "--set: `ace train` does not use the setting 'group'"),
+        ("api_key=x", "--set: `ace train` does not use the setting 'api_key'"),
+        ("lag=2", "the setting 'lag' is given twice, by --lag and by --set"),
+    ],
+)
+def test_a_wrong_set_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):
+        load_settings({"lag": 1}, assigned=[text], command="train", environ={"HOME": str(tmp_path)}, folder=tmp_path)

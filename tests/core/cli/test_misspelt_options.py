@@ -32,7 +32,7 @@ def test_the_error_names_the_right_option(here: Run, arguments: list[str], missp
     assert done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", ["--zzz", "--out", "--section"])
+@pytest.mark.parametrize("option", ["--zzz", "--out", "--paragraph"])
 def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run, option: str) -> None:
     done = here("learn", "logs", option)
     assert (done.code, done.out) == (2, "")
@@ -61,7 +61,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
         (["get", "--json"], "a command of `ace get` is missing before '--json'"),
         (["skillbook", "sho"], 'unknown command "sho"'),
         (["learn", "logs", "--json=3"], "for --json"),
-        (["learn", "logs", "--allow", "x"], 'invalid value "x" for --allow. Choose from: "copied_answer", "copied_'),
+        (["learn", "logs", "--provenance", "x"], 'invalid value "x" for --provenance. Choose from: "full", "ids"'),
     ],
 )
 def test_wrong_usage_is_told_in_one_plain_sentence(here: Run, arguments: list[str], said: str) -> None:

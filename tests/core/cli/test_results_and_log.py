@@ -53,7 +53,9 @@ def test_the_results_hold_the_configuration_each_epoch_and_the_book(
     assert settings["epochs"] == {"value": 2, "from": "flag --epochs"}
     assert settings["api_key"]["value"] == "[hidden]" and SECRET not in results.read_text(encoding="utf-8")
     options = found["configuration"]["options"]
-    assert (options["paths"], options["prove"], options["no_merge"]) == ([str(samples)], False, False)
+    assert options["paths"] == [str(samples)]
+    settings = found["configuration"]["settings"]
+    assert (settings["prove"]["value"], settings["merge"]["value"]) == (False, True)
     assert [(epoch["epoch"], epoch["samples"], epoch["learned"]) for epoch in found["epochs"]] == [(1, 2, 2), (2, 2, 2)]
     assert [epoch["metrics"]["correct"]["samples"] for epoch in found["epochs"]] == [2, 2]
     right = [epoch["metrics"]["correct"]["mean"] * 2 for epoch in found["epochs"]]

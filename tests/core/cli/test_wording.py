@@ -79,5 +79,5 @@ def test_the_help_of_a_command_shows_no_default_of_an_option_that_is_not_given(
     with temporary(Hooks(), name="hoot"):
         assert run(["hoot", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"--{option} " in shown for option in ("tone", "loud", "times", "at"))
+    assert all(f"  --{option}" in shown for option in ("tone", "loud", "times", "at"))
     assert sorted(re.findall(r"\[default: (.*?)\]", shown)) == ["3", "at night"]

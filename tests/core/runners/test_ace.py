@@ -228,8 +228,8 @@ def test_wrong_arguments_are_refused_before_anything_runs() -> None:
     runner = counting(roles)
     with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
         runner.run(questions(1), epochs=0)
-    with pytest.raises(ValueError, match="lag must be at least 0 samples, got -1"):
-        runner.run(questions(1), lag=-1)
+    with pytest.raises(ValueError, match="max_in_flight must be at least 1 samples, got 0"):
+        runner.run(questions(1), max_in_flight=0)
     with pytest.raises(TypeError, match="put it into a list"):
         runner.run("question")  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(ValueError, match="inputs 2 of 2 are None"):

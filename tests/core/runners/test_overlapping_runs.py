@@ -219,14 +219,6 @@ def test_one_sample_in_flight_is_strictly_online(workers: int) -> None:
     assert roles.answered == list(range(10))
 
 
-def test_lag_is_the_old_name_of_max_in_flight_and_the_caller_is_told() -> None:
-    roles = Roles()
-    with pytest.warns(DeprecationWarning, match=r"^lag=0 is called max_in_flight=1 now; .* until 0\.2$") as warned:
-        ace(roles).run([Sample(f"q{number}") for number in range(10)], workers=4, lag=0)
-    assert roles.answered == list(range(10))
-    assert [warning.filename for warning in warned] == [__file__]
-
-
 def answers_before_the_first_lesson(**options: Any) -> int:
     """How many agents answer while nothing can be learned."""
     roles = Roles()
@@ -266,9 +258,7 @@ def test_fire_and_forget_returns_after_the_last_answer() -> None:
     assert len(runner.skillbook) == 30
 
 
-def test_lag_and_max_in_flight_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="pass max_in_flight or lag, not both: lag=n is max_in_flight=n\\+1"):
-        ace(Roles()).run([], lag=1, max_in_flight=2)
+def test_nothing_runs_with_no_sample_in_flight() -> None:
     with pytest.raises(ValueError, match="max_in_flight must be at least 1 samples, got 0"):
         ace(Roles()).run([], max_in_flight=0)
 

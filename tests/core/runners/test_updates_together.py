@@ -23,8 +23,7 @@ from ace.protocols.observers import Event, ModelCalled, SampleEnded, observing
 from ace.providers import LiteLLMClient
 from ace.roles import Reflector, SkillManager
 from ace.roles.prompts import SKILL_MANAGER_PROMPT
-from ace.runners import ACE, TraceAnalyser
-from ace.runners.settings import StepOptions
+from ace.runners import ACE, StepOptions, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_store import SqliteStore
 from ace.steps import UpdateStep, learning_tail

@@ -32,7 +32,7 @@ def runners() -> list[tuple[ACERunner, list[Any]]]:
     ]
 
 
-NUMBERS = [("epochs", "at least 1"), ("workers", "at least 1"), ("lag", "at least 0 samples")]
+NUMBERS = [("epochs", "at least 1"), ("workers", "at least 1"), ("max_in_flight", "at least 1 samples")]
 
 
 @pytest.mark.parametrize(("name", "least"), NUMBERS)
@@ -48,8 +48,9 @@ def test_a_number_of_a_run(name: str, least: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("max_cost", "1", "max_cost must be more than 0 US dollars, got '1'"),
-        ("max_cost", True, "max_cost must be more than 0 US dollars"),
+        ("max_cost", "1", "max_cost must be a number of US dollars, got '1'"),
+        ("max_cost", True, "max_cost must be a number of US dollars, got True"),
+        ("max_cost", 0, "max_cost must be more than 0 US dollars, got 0"),
         ("max_cost", float("nan"), "max_cost must be more than 0 US dollars"),
         ("run_id", 5, "run_id must be a string that is not empty, got 5"),
         ("run_id", " ", "run_id must be a string that is not empty"),

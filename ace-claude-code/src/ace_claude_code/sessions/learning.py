@@ -280,8 +280,8 @@ def opened_learner(
             yield SessionLearner(
                 state,
                 lambda: ClaudeCodeLLMClient(own, claude=installed.claude or None, api_base=installed.api_base or None),
-                allow=settings.allowed,
-                provenance=settings.provenance,
+                allow=settings.learning.allow,
+                provenance=settings.learning.provenance,
                 cancel_token=cancel_token,
                 budget_usd=budget_usd,
             )
@@ -290,8 +290,8 @@ def opened_learner(
         yield SessionLearner(
             state,
             lambda: client,
-            allow=settings.allowed,
-            provenance=settings.provenance,
+            allow=settings.learning.allow,
+            provenance=settings.learning.provenance,
             cancel_token=cancel_token,
             budget_usd=budget_usd,
         )

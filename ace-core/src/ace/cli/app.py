@@ -12,7 +12,6 @@ from cyclopts import (
     CoercionError,
     CycloptsError,
     MissingArgumentError,
-    Parameter,
     Token,
     UnknownCommandError,
     UnknownOptionError,
@@ -23,18 +22,19 @@ from cyclopts.utils import is_option_like
 
 import ace
 from ace.cli.command_table import ace_commands, built_in_names
-from ace.cli.errors import WRONG_USAGE, UsageError, print_error
-from ace.cli.overview import EPILOGUE, HELP
+from ace.cli.console import print_text
+from ace.cli.errors import DONE, WRONG_USAGE, UsageError, print_error
+from ace.cli.help import HELP_FLAGS, asks_for_help, page_of
+from ace.cli.overview import HELP
 from ace.cli.plugin_commands import (
     add_plugin_commands,
     call_command,
     why_unknown,
 )
-from ace.plugins import ObserverOption, ObserverSpec
 
 __all__ = ["build_app", "run_command"]
 
-_OF_EVERY_COMMAND = {"--help", "-h", "--version"}
+_OF_EVERY_COMMAND = {*HELP_FLAGS, "--version"}
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -52,12 +52,9 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     app = App(
         name="ace",
         help=HELP,
-        help_epilogue=_options_of_plugins(arguments) + EPILOGUE,
-        help_format="markdown",  # joins the lines of a paragraph
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
         suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened
-        default_parameter=Parameter(show_default=_shown_default),
     )
     for spec in ace_commands():
         app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
@@ -66,26 +63,6 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     elif arguments[1:2] in ([], ["--help"], ["-h"]):
         _import_commands(app[arguments[0]])
     return app
-
-
-def _shown_default(value: object) -> object:
-    """Return a default as the help shows it; None for one that only says that the option is not given."""
-    return None if value is False or value in ("", (), []) else value
-
-
-def _options_of_plugins(arguments: Sequence[str]) -> str:
-    """Return the paragraphs of a command's help about the options for observers; empty if it is not shown."""
-    if "--help" not in arguments and "-h" not in arguments:
-        return ""
-    from ace.plugins.catalogue import catalogue
-
-    specs = [spec for plugin in catalogue().providing(ObserverSpec) for spec in plugin.specs_of(ObserverSpec)]
-    options = [f"- {_shown_option(option)}: {option.summary.rstrip('.')}." for spec in specs for option in spec.options]
-    return "\n".join(("Options of plugins, for all commands:\n", *options, "\n")) if options else ""
-
-
-def _shown_option(option: ObserverOption) -> str:
-    return f"--{option.name} [{'|'.join(option.values)}]" if option.values else f"--{option.name}"
 
 
 def _import_commands(app: App) -> None:
@@ -109,6 +86,11 @@ def run_command(arguments: Sequence[str]) -> int:
     """
     try:
         app = build_app(arguments)
+        if asks_for_help(arguments):
+            chain, apps, _ = app.parse_commands([word for word in arguments if word not in HELP_FLAGS])
+            if chain:
+                print_text(page_of(apps[-1], chain).text(everything="--help-all" in arguments))
+                return DONE
         if arguments[:1] and arguments[0] in built_in_names():
             _refuse_options_as_values(app, arguments)
         result = call_command(*_parsed(app, arguments), arguments[0] if arguments else "")

@@ -160,7 +160,7 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
 
     with told_plainly(settings), observing(look_at_price):
         client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
-    if settings.max_cost is not None and unpriced:
+    if settings.run.max_cost is not None and unpriced:
         raise UsageError(
             f"--max-cost cannot be enforced, because the price of {chosen_model(settings)!r} is unknown; run without it"
         )

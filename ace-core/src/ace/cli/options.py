@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Final
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from cyclopts import Parameter
 
+from ace._options import Option
 from ace.cli.errors import UsageError
-from ace.cli.settings import SettingValue
+from ace.cli.settings import SETTINGS, SettingValue
 
-__all__ = ["TASK_OPTION", "Flag", "JsonFlag", "ModelOptions", "SkillbookOption", "YesFlag", "check_from_one"]
+__all__ = [
+    "TASK_OPTION",
+    "Flag",
+    "JsonFlag",
+    "ModelOptions",
+    "SettingOptions",
+    "SkillbookOption",
+    "YesFlag",
+    "check_from_one",
+]
 
 Flag = Parameter(negative="", show_default=False)
 """An option without a value, off by default."""
@@ -29,27 +39,62 @@ SkillbookOption = Annotated[str | None, Parameter(name="--skillbook")]
 """The skillbook."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """How the model is reached."""
+class SettingOptions:
+    """The settings that are options of a command, as a group of parameters; made from their declarations.
 
-    model: str | None = None
-    """The model, in LiteLLM notation: anthropic/NAME or openai/NAME; local/NAME runs on this machine.
-    [env: ACE_MODEL] [default: local/qwen2.5-coder-1.5b]"""
-    api_base: str | None = None
-    """Base URL of an OpenAI-compatible server, such as http://localhost:11434/v1; "" ignores the one in the
-    settings files. [env: ACE_API_BASE]"""
-    max_tokens: int | None = None
-    """The maximum length of an answer, in tokens. [env: ACE_MAX_TOKENS] [default: 2048]"""
-    temperature: float | None = None
-    """The sampling temperature. [env: ACE_TEMPERATURE] [default: 0]"""
-    timeout: float | None = None
-    """The timeout of a model call, in seconds. [env: ACE_TIMEOUT] [default: 120, or 600 for a model on this machine]"""
+    Example:
+        >>> class EvalOptions(SettingOptions, command="eval"):
+        ...     pass
+        >>> EvalOptions(workers=3).flags()["workers"]
+        3
+    """
+
+    command: ClassVar[str]
+    """The command whose options they are."""
+
+    def __init_subclass__(cls, *, command: str) -> None:
+        cls.command = command
+        cls.__annotations__ = {
+            name: _parameter(setting, command) for name, setting in SETTINGS.items() if command in setting.commands
+        }
+        for name in cls.__annotations__:
+            setattr(cls, name, None)
+        Parameter(name="*")(dataclass(frozen=True, kw_only=True)(cls))
+
+    def __init__(self, **values: SettingValue) -> None:
+        raise NotImplementedError("a subclass names the command")
 
     def flags(self) -> dict[str, SettingValue]:
-        """Return the values by the names of the settings."""
-        return dict(self.__dict__)
+        """Return the values by the names of the settings; None for an option that was not given."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _parameter(setting: Option, command: str) -> Any:
+    """Return the annotation with which the parser takes a setting."""
+    kind: Any = setting.kind
+    if setting.takes_list:
+        kind = list[str]
+    elif setting.choices:
+        kind = Literal[tuple(setting.choices)]
+    return Annotated[
+        kind | None,
+        Parameter(
+            name=[setting.flag, *setting.flags],
+            help=setting.about,
+            group=setting.group,
+            negative=f"--no-{setting.flag.removeprefix('--')}" if setting.kind is bool else "",
+            show=command in setting.common,
+            show_default=False,
+        ),
+    ]
+
+
+class ModelOptions(SettingOptions, command="ask"):
+    """How the model is reached."""
+
+    model: str | None
+    """The model; None if the option was not given."""
 
 
 def check_from_one(numbers: Mapping[str, int | None]) -> None:

@@ -66,13 +66,12 @@ class CommandContext:
             >>> CommandContext("acme").settings(skillbook="team.db").skillbook
             'team.db'
         """
-        from ace.cli.settings import FIELDS, load_settings
+        from ace.cli.settings import SETTINGS, load_settings
 
-        names = [field.name for field in FIELDS]
         for option in options:
-            if option not in names:
+            if option not in SETTINGS:
                 raise TypeError(
-                    f"settings() got {option!r}, which is not a setting; the settings are {', '.join(names)}"
+                    f"settings() got {option!r}, which is not a setting; the settings are {', '.join(SETTINGS)}"
                 )
         return load_settings(options)
 
@@ -93,7 +92,7 @@ class CommandContext:
             >>> CommandContext("acme").own_setting("test") is None
             True
         """
-        from ace.cli.settings import plugin_setting
+        from ace.cli.settings_file import plugin_setting
 
         found = plugin_setting(self.name.replace("-", "_"), name)
         return None if found is None else found.value

@@ -1,19 +1,32 @@
-"""Reads the entries of a settings file in TOML or YAML, with the line of each."""
+"""Finds the settings files, and reads their entries in TOML or YAML, with their lines."""
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ace.arguments import shown
 from ace.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
-__all__ = ["LEARNING_TABLE", "LONGEST_NAME", "FileEntry", "entries_in"]
+__all__ = [
+    "LEARNING_TABLE",
+    "LONGEST_NAME",
+    "FileEntry",
+    "PluginSetting",
+    "SettingTable",
+    "entries_in",
+    "plugin_setting",
+    "project_file",
+    "setting_tables",
+    "user_file",
+]
 
 LEARNING_TABLE: Final = "learning"
 """The table for the settings of a run. Any other table contains the settings of the plugin with its name."""
@@ -140,3 +153,121 @@ def _yaml_value(path: Path, name: str, node: Node) -> object:
     raise UsageError(
         f"{path}, line {node.start_mark.line + 1}: the setting {name[:LONGEST_NAME]!r} cannot be read: {problem}"
     )
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's settings, which may not exist.
+
+    Args:
+        environ: The environment.
+
+    Example:
+        >>> user_file({"XDG_CONFIG_HOME": "/home/ann/settings"}).as_posix()
+        '/home/ann/settings/ace/config.toml'
+    """
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification says that a relative path is to be ignored.
+    home = Path(folder) if Path(folder).is_absolute() else _home(environ) / ".config"
+    return home / "ace" / "config.toml"
+
+
+def project_file(folder: Path) -> Path | None:
+    """Return the `ace.toml` of the project, or None.
+
+    It is looked for in the folder, and above it only inside a git repository: a file that a stranger put into a
+    shared folder above must not steer a run.
+
+    Args:
+        folder: The folder in which the command runs.
+    """
+    folder = folder.resolve()
+    above = [folder, *folder.parents]
+    root = next((place for place, parent in enumerate(above) if (parent / ".git").exists()), 0)
+    return next((parent / "ace.toml" for parent in above[: root + 1] if (parent / "ace.toml").is_file()), None)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME")
+    return Path(home) if home else Path.home()
+
+
+class SettingTable(NamedTuple):
+    """The table of a plugin in one settings file."""
+
+    path: Path
+    values: Mapping[str, object]
+    lines: Mapping[str, int]
+    """The line of each value."""
+    is_project: bool
+    """Whether it is the file of a project, which may not be trusted."""
+
+
+def setting_tables(
+    name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Sequence[SettingTable]:
+    """Return the tables of a plugin in the settings files, in order; later ones override earlier ones.
+
+    Args:
+        name: The name of the plugin.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "ace.toml").write_text("[acme]\\ndepth = 2\\n", encoding="utf-8")
+        ...     [table.values for table in setting_tables("acme", environ={"HOME": folder}, folder=Path(folder))]
+        [{'depth': 2}]
+    """
+    variables = os.environ if environ is None else environ
+    user, project = user_file(variables), project_file(Path.cwd() if folder is None else folder)
+    files = [(user, False)] * user.is_file() + ([] if project is None else [(project, True)])
+    tables = []
+    for path, is_project in files:
+        entries = [entry for entry in entries_in(path) if entry.table == name]
+        values = {entry.name: entry.value for entry in entries}
+        tables.append(SettingTable(path, values, {entry.name: entry.line for entry in entries}, is_project))
+    return [table for table in tables if table.values]
+
+
+class PluginSetting(NamedTuple):
+    """A setting of a plugin."""
+
+    value: str
+    """Its value."""
+    origin: str
+    """Where it comes from."""
+
+
+def plugin_setting(
+    plugin: str, name: str, *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> PluginSetting | None:
+    """Return a setting of a plugin, or None if it is not set: user file < project file < environment.
+
+    Args:
+        plugin: The name of the plugin, which is also the name of the table.
+        name: The name of the setting. Its variable is `ACE_`, the name of the plugin, `_` and this name, in capitals.
+        environ: The environment; by default that of the process.
+        folder: The folder in which the command runs; by default the current one.
+
+    Raises:
+        UsageError: A file cannot be read, or the value is not a text.
+
+    Example:
+        >>> plugin_setting("beads", "test", environ={"ACE_BEADS_TEST": "pytest -q"})
+        PluginSetting(value='pytest -q', origin='variable ACE_BEADS_TEST')
+    """
+    variables = os.environ if environ is None else environ
+    variable = f"ACE_{plugin}_{name}".upper()
+    if variables.get(variable, "").strip():
+        return PluginSetting(variables[variable], f"variable {variable}")
+    for table in reversed(setting_tables(plugin, environ=variables, folder=folder)):
+        if name in table.values:
+            value, origin = table.values[name], f"{table.path}, line {table.lines[name]}"
+            if not isinstance(value, str) or not value.strip():
+                raise UsageError(f"{origin}: the setting {name!r} in [{plugin}] must be a text, got {shown(value)}")
+            return PluginSetting(value, origin)
+    return None

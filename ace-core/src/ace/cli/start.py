@@ -1,7 +1,7 @@
 """Runs the command line once, and converts exceptions to a message and an exit code.
 
-`ace --help` and `ace --version` are answered here, without the parser of the commands, which takes longer to import
-than they take.
+Requests for help and `ace --version` are answered here, without the parser of the commands, which takes longer to
+import than they take.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ def _run(arguments: Sequence[str]) -> int:
         return DONE
     if arguments == ["--version"]:
         print_text(f"ace {ace.__version__}")
+        return DONE
+    from ace.cli.help import help_of
+
+    if (text := help_of(arguments)) is not None:
+        print_text(text)
         return DONE
     from ace.cli.app import run_command
 

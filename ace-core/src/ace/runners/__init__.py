@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from ace.runners.clients import client_from_model, learning_client
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
+    from ace.runners.learning_keywords import LearningOptions, StepOptions
     from ace.runners.litellm import ACELiteLLM, Answer
-    from ace.runners.run_options import RunOptions
+    from ace.runners.run_keywords import RunOptions
     from ace.runners.run_record import (
         RunInUseError,
         RunSummary,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     )
     from ace.runners.run_session import SkillbookNotWrittenError
     from ace.runners.samples import RecordedTrace, TraceGroup
-    from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
+    from ace.runners.settings import LearningSettings
     from ace.runners.spend import RunSpend, RunSpendCounter, Spend, SpendLedger, StepTimes, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
 
@@ -81,9 +82,9 @@ _find, __dir__ = lazy_exports(
         "Answer": "litellm",
         "FailedSample": "failures",
         "IntegrationRunner": "integration",
-        "LearningOptions": "settings",
+        "LearningOptions": "learning_keywords",
         "LearningSettings": "settings",
-        "RunOptions": "run_options",
+        "RunOptions": "run_keywords",
         "RecordedTrace": "samples",
         "RunSpend": "spend",
         "RunSpendCounter": "spend",
@@ -94,7 +95,7 @@ _find, __dir__ = lazy_exports(
         "SkillbookNotWrittenError": "run_session",
         "Spend": "spend",
         "SpendLedger": "spend",
-        "StepOptions": "settings",
+        "StepOptions": "learning_keywords",
         "StepTimes": "spend",
         "TraceAnalyser": "trace_analyser",
         "TraceGroup": "samples",

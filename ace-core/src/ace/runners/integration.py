@@ -11,8 +11,10 @@ from ace.calls.calling import own_twin
 from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner
 from ace.runners.clients import CLIENT_SETTINGS, learning_client
-from ace.runners.run_options import AHEAD_OF_LEARNING, RunOptions, RunSettings
-from ace.runners.settings import LearningOptions, LearningSettings
+from ace.runners.learning_keywords import LearningOptions
+from ace.runners.run_keywords import RunOptions
+from ace.runners.run_options import AHEAD_OF_LEARNING, RunSettings
+from ace.runners.settings import LearningSettings
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ace.steps.sections import listed_section
     from ace.steps.tag import TagStep
     from ace.steps.tail import EndOfEpoch, EndOfRun, learning_tail
+    from ace.steps.tail_keywords import TailOptions
+    from ace.steps.tail_settings import TailSettings
     from ace.steps.update import UpdateStep
 
 __all__ = [
@@ -52,6 +54,8 @@ __all__ = [
     "ReflectStep",
     "SaveSkillbookStep",
     "TagStep",
+    "TailOptions",
+    "TailSettings",
     "UpdateStep",
     "artifacts_in",
     "learning_tail",
@@ -88,6 +92,8 @@ __getattr__, __dir__ = lazy_exports(
         "ReflectStep": "reflect",
         "SaveSkillbookStep": "checkpoint",
         "TagStep": "tag",
+        "TailOptions": "tail_keywords",
+        "TailSettings": "tail_settings",
         "UpdateStep": "update",
         "artifacts_in": "artifacts",
         "learning_tail": "tail",

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Unpack
 
-from ace.arguments import checked_class, whole_number
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import RecentReflections, is_learned, needed, run_of
 from ace.steps.leakage_guard import LeakageGuard
+from ace.steps.tail_keywords import TailOptions
+from ace.steps.tail_settings import TailSettings
 from ace.steps.trace_facts import KnownOfTask, known_of_task
 
 if TYPE_CHECKING:
@@ -21,10 +24,7 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "MAX_ADDS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
-
-MAX_ADDS: Final = 50
-"""How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
+__all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
 
 REFUSED: Final = "refused_operations"
 """The metadata key under which `GateStep` stores the reasons of refused operations, by their index."""
@@ -47,7 +47,6 @@ _UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (lea
 logger = logging.getLogger(__name__)
 
 
-@checked_class
 class ApplyStep:
     """Applies the operations. Those that cannot be applied are skipped, which the skillbook logs.
 
@@ -59,13 +58,10 @@ class ApplyStep:
     Args:
         skillbook: The book to change.
         guard: Decides which operations are rejected.
-        max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
-            reported. None sets no limit.
-        max_operations: The maximum number of operations of one answer to apply, not counting TAG; further ones are
-            skipped and reported. None sets no limit.
-        learn_without_truth: Whether an answer that its environment did not verify (`EnvironmentResult.verified`), and
-            whose ground truth is not known, may change skills. If not, all operations from such an answer except TAG
-            are skipped and reported.
+        settings: The settings of the tail; by default the defaults.
+        **options: Settings that replace those: max_adds, max_operations and learn_without_truth concern this step.
+            Without learn_without_truth, all operations except TAG from an answer that its environment did not verify
+            (`EnvironmentResult.verified`), and whose ground truth is not known, are skipped and reported.
 
     Raises:
         ValueError: `max_adds` or `max_operations` is below 1.
@@ -76,22 +72,21 @@ class ApplyStep:
     lane = "skillbook"
     max_workers = 1
 
+    @checked_arguments(TailOptions)
     def __init__(
         self,
         skillbook: Skillbook,
         *,
         guard: LeakageGuard | None = None,
-        max_adds: int | None = MAX_ADDS,
-        max_operations: int | None = None,
-        learn_without_truth: bool = False,
+        settings: TailSettings | None = None,
+        **options: Unpack[TailOptions],
     ) -> None:
         self.skillbook = self.lane_key = skillbook
         self.guard = LeakageGuard() if guard is None else guard
-        self.max_adds = None if max_adds is None else whole_number("max_adds", max_adds, of="skills")
-        self.max_operations = (
-            None if max_operations is None else whole_number("max_operations", max_operations, of="operations")
-        )
-        self.learn_without_truth = learn_without_truth
+        self.settings = settings = replace(settings or TailSettings(), **options)
+        self.max_adds = settings.max_adds
+        self.max_operations = settings.max_operations
+        self.learn_without_truth = settings.learn_without_truth
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Apply the operations. If a later step needs the report, it is added to the metadata of the context."""

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
 
-from ace.arguments import checked_class, instance_of, whole_number, with_method
+from ace.arguments import checked_arguments, instance_of, whole_number, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import missing_values, worked_example
@@ -23,21 +23,22 @@ from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
 from ace.protocols.errors import LLMError
 from ace.protocols.roles import ShowsSkills
 from ace.retrieval import LexicalRanker
-from ace.skill import Skill, SkillCase, Unproven, join_cases
+from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.known import KnownStep, case_holders, lookup_workers
 from ace.steps.leakage_guard import LeakageGuard
+from ace.steps.tail_keywords import TailOptions
+from ace.steps.tail_settings import TailSettings
 from ace.steps.trace_facts import holds_values, known_cases, known_of_task, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval
     from ace.skillbook import Skillbook
 
-__all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
+__all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep"]
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,6 @@ class _Attempt:
     """What to tell the reflector so that it writes a better text."""
 
 
-@checked_class
 class ProveStep:
     """Tries each ADD and UPDATE that has a case on that case, before it is applied.
 
@@ -100,10 +100,9 @@ class ProveStep:
     Args:
         agent: Answers the questions; its `generate` may be `async def`.
         skillbook: The book; required for the final test.
-        judge: A client that answers the checks of kind `judge`.
         environments: The environments for checks of kind `environment`, by name.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
-        prover: Asks the questions; by default one that is created from the agent and the three arguments above.
+        prover: Asks the questions; by default one that is created from the agent, the two arguments above and `judge`.
         reflector: Is asked for a better text when one fails.
         retries: How often it is asked for each operation; by default once, and never for a small model, which would
             give the same answer again.
@@ -113,15 +112,14 @@ class ProveStep:
             For an agent that sees the whole book, so is the case of the skill that is most similar to a new one.
         calls_per_skill: The maximum number of calls for the proof of one skill, including the final test. Each case
             that fails with the change takes one more, and a change that breaks a case up to three more.
-        unproven: Whether a skill that fails its case with every text is kept (`keep`) or dropped (`drop`).
         guard: Decides which texts will be rejected, so that their proofs are not paid for.
-        final_test: Whether to make the final test.
-        learn_without_truth: Whether unverified answers may change skills, as for `ApplyStep`. If not, what they lead to
-            is not proven, because it will not be applied.
         workers: How many questions that do not depend on each other are asked at once: those of new skills alone, of
             several cases of one skill, of regression cases, and of the final test. By default as many as `KnownStep`
             looks up samples at once, which is `workers` of a run over recorded traces or else three; one for a small
             model, whose answers would vary.
+        settings: The settings of the tail; by default the defaults.
+        **options: Settings that replace those: judge, unproven, final_test and learn_without_truth concern this step.
+            Without learn_without_truth, what unverified answers lead to is not proven, because it will not be applied.
 
     Raises:
         ValueError: A number is out of its range, or `unproven` is unknown.
@@ -132,12 +130,12 @@ class ProveStep:
     lane = "skillbook"
     max_workers = 1
 
+    @checked_arguments(TailOptions)
     def __init__(
         self,
         agent: AgentLike,
         *,
         skillbook: Skillbook | None = None,
-        judge: AnyLLMClient | None = None,
         environments: Mapping[str, TaskEnvironment] | None = None,
         retrieval: Retrieval | None = None,
         prover: CaseProver | None = None,
@@ -145,28 +143,26 @@ class ProveStep:
         retries: int | None = None,
         regression_cases: int = 5,
         calls_per_skill: int = CALLS_PER_SKILL,
-        unproven: Unproven = "keep",
         guard: LeakageGuard | None = None,
-        final_test: bool = True,
-        learn_without_truth: bool = False,
         workers: int | None = None,
+        settings: TailSettings | None = None,
+        **options: Unpack[TailOptions],
     ) -> None:
         with_method("agent", agent, "generate")
-        if unproven not in ("keep", "drop"):
-            raise ValueError(f"unproven must be 'keep' or 'drop', got {unproven!r}")
+        self.settings = settings = dataclasses.replace(settings or TailSettings(), **options)
         if prover is not None:
             instance_of("prover", prover, CaseProver)
         self.agent = agent
-        self.prover = prover or CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
+        self.prover = prover or CaseProver(agent, judge=settings.judge, environments=environments, retrieval=retrieval)
         self.skillbook = skillbook
         self.reflector = reflector
         self.retries = (0 if _is_small(agent) else 1) if retries is None else whole_number("retries", retries, least=0)
         self.regression_cases = whole_number("regression_cases", regression_cases, least=0)
         self.calls_per_skill = whole_number("calls_per_skill", calls_per_skill)
-        self.unproven: Unproven = unproven
+        self.unproven = settings.unproven
         self.guard = guard
-        self.final_test = final_test
-        self.learn_without_truth = learn_without_truth
+        self.final_test = settings.final_test
+        self.learn_without_truth = settings.learn_without_truth
         self.workers = (1 if _is_small(agent) else None) if workers is None else whole_number("workers", workers)
         # A step serves several runs at once: while one of them ends on the thread of its caller, samples of others pass
         # the lane. The lock guards both dictionaries.

@@ -7,9 +7,9 @@ import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
-from ace.arguments import checked_class, one_of, whole_number, with_method
+from ace.arguments import checked_arguments, whole_number, with_method
 from ace.calls.calling import (
     BLOCKING,
     ON_LOOP,
@@ -28,13 +28,15 @@ from ace.pipeline import lane_queue
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
-from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
+from ace.skill import InsightSource, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.sections import checked_sections, listed_section
+from ace.steps.tail_keywords import TailOptions
+from ace.steps.tail_settings import TailSettings
 from ace.steps.trace_facts import is_known, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
@@ -42,15 +44,13 @@ if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
     from ace.protocols.roles import SkillManagerLike, UpdatesTogetherLike
 
-__all__ = ["UpdateStep", "checked_reflections_per_call"]
+__all__ = ["UpdateStep"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_REFLECTIONS: Final = 16
 _FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 
 
-@checked_class
 class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
@@ -74,14 +74,12 @@ class UpdateStep:
         skill_manager: The skill manager; its `update_skills` may be `async def`.
         allow: The classes of sensitive text that are redacted neither in what is sent to the skill manager nor in the
             provenance and cases of skills; see `ace.redaction`. Inside a run, those of its `ApplyStep` apply.
-        provenance: What to store of the trace with a skill. With `ids`, the operations have no cases, no justification
-            and no evidence, and their source has no texts.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
-        sections: The sections that new skills may be in; a skill for any other section is moved to the closest one, see
-            `ace.steps.listed_section`. If it is empty, any section is allowed.
-        reflections_per_call: The maximum number of reflections in one request, from 1, the default, to 16. It has no
-            effect on a skill manager that makes no calls.
+        settings: The settings of the tail; by default the defaults.
+        **options: Settings that replace those: provenance, sections and reflections_per_call concern this step. With
+            the provenance `ids`, the operations have no cases, no justification and no evidence, and their source has
+            no texts. reflections_per_call has no effect on a skill manager that makes no calls.
 
     Raises:
         ValueError: `provenance` is unknown, or a number is out of range.
@@ -98,25 +96,25 @@ class UpdateStep:
     lane = "skillbook"
     max_workers = 1
 
+    @checked_arguments(TailOptions)
     def __init__(
         self,
         skill_manager: SkillManagerLike,
         *,
         allow: Collection[str] = (),
-        provenance: Provenance = "full",
         max_workers: int | None = None,
-        sections: Sequence[str] = (),
-        reflections_per_call: int = 1,
+        settings: TailSettings | None = None,
+        **options: Unpack[TailOptions],
     ) -> None:
         self.skill_manager = skill_manager
         self.allow = frozenset([allow] if isinstance(allow, str) else allow)
-        one_of("provenance", provenance, PROVENANCES)
-        self.provenance = provenance
-        self.sections = checked_sections(sections)
+        self.settings = settings = dataclasses.replace(settings or TailSettings(), **options)
+        self.provenance = settings.provenance
+        self.sections = checked_sections(settings.sections)
         if max_workers is not None:
             self.max_workers = whole_number("max_workers", max_workers)
-        self.reflections_per_call = checked_reflections_per_call(reflections_per_call)
-        if reflections_per_call > 1 and self._asks_model:
+        self.reflections_per_call = settings.reflections_per_call
+        if self.reflections_per_call > 1 and self._asks_model:
             advice = "for others, leave reflections_per_call at 1"
             with_method("skill_manager", skill_manager, "update_skills_together", advice=advice)
         # Guards the dictionary only, because overlapping runs share the step. What happens inside a run is guarded by
@@ -383,27 +381,6 @@ class UpdateStep:
         # this. Outside the lock, because it takes as long as the model does.
         if proposals is not None:
             proposals.wait()
-
-
-def checked_reflections_per_call(value: object) -> int:
-    """Return the maximum number of reflections in one request, checked.
-
-    Args:
-        value: The argument.
-
-    Raises:
-        ValueError: It is not a whole number from 1 to 16.
-
-    Example:
-        >>> checked_reflections_per_call(17)
-        Traceback (most recent call last):
-        ...
-        ValueError: reflections_per_call must be at most 16, got 17
-    """
-    number = whole_number("reflections_per_call", value)
-    if number > _MOST_REFLECTIONS:
-        raise ValueError(f"reflections_per_call must be at most {_MOST_REFLECTIONS}, got {number}")
-    return number
 
 
 def _key_of(ctx: ACEStepContext) -> SampleKey:

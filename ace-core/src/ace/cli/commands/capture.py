@@ -63,7 +63,7 @@ def command(
     found = task_ids(_ids_in(discovered), "--discovered")
     settings = load_settings({"logs": logs})
     clock = clock_from_environment()
-    redactor = Redactor(allow=settings.allowed)
+    redactor = Redactor(allow=settings.learning.allow)
     results = [] if exec_results is None else _results_in(exec_results, redactor)
     ran = _run(command_line, redactor) if run else None
     code = DONE if ran is None else ran.exit_code

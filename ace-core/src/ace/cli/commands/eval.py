@@ -25,11 +25,11 @@ from ace.cli.model_choice import (
     client_from_settings,
     place_of_model,
 )
-from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
+from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag, check_from_one
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
-from ace.environments import Match, Sample, SimpleEnvironment
+from ace.environments import Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
     from ace.evaluation import EvaluationReport, ValidationPoint
@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_DEFAULT_MODEL = ModelOptions()
+
+class EvalOptions(SettingOptions, command="eval"):
+    """The settings of `ace eval`."""
+
+
+_DEFAULT_GIVEN = EvalOptions()
 _COLUMNS = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _LONGEST = 60
 
@@ -52,14 +57,6 @@ class EvaluationOptions:
     """How many times each sample is answered; with 2 or more, pass^k is also reported."""
     seed: int = 0
     """The random seed of the confidence intervals and significance tests."""
-    limit: int | None = None
-    """Process at most this many samples."""
-    shuffle: int | None = None
-    """Shuffle the samples, with this random seed."""
-    workers: int | None = None
-    """The number of samples to process concurrently. [env: ACE_WORKERS] [default: 1]"""
-    max_cost: float | None = None
-    """Stop starting new samples once the answers have cost this much (USD). [env: ACE_MAX_COST]"""
     leave_one_out: Annotated[bool, Flag] = False
     """Also measure the effect of each skill by omitting it; this answers every sample once more per skill."""
     answers: Path | None = None
@@ -75,9 +72,8 @@ def command(
     path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
     /,
     *,
-    environment: Match = "contains",
     skillbook: Annotated[list[str] | None, Parameter(name="--skillbook", negative="")] = None,
-    model_options: ModelOptions = _DEFAULT_MODEL,
+    given: EvalOptions = _DEFAULT_GIVEN,
     options: EvaluationOptions = _DEFAULT_OPTIONS,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -95,25 +91,21 @@ def command(
 
     Args:
         path: Files, folders or glob patterns of samples.
-        environment: How an answer is scored: it contains the ground truth (contains), equals it (exact), has the same
-            number (numeric), matches it as a regular expression (regex), or contains it as a whole word or code or by
-            its value, and none of the other options in the question (strict).
         skillbook: The skillbook. Repeat the option to compare several skillbooks, as a group, with no skills.
             [env: ACE_SKILLBOOK] [default: skills.db]
-        model_options: Options of the model.
+        given: The settings.
         options: Options of the evaluation.
         yes: Do not ask for confirmation.
         as_json: Print the whole report as one JSON object.
     """
-    flags = {**model_options.flags(), "workers": options.workers, "max_cost": options.max_cost}
-    settings = load_settings({**flags, "skillbook": skillbook[0] if skillbook else None})
+    settings = load_settings({**given.flags(), "skillbook": skillbook[0] if skillbook else None})
     targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples = all_samples(
         path,
-        limit=options.limit,
-        shuffle=options.shuffle,
+        limit=settings.limit,
+        shuffle=settings.run.shuffle,
         left_out=left_out,
         max_bytes=settings.max_input_bytes,
     )
@@ -121,7 +113,7 @@ def command(
     if options.report is not None:
         make_folder(options.report)  # before anything is paid for what could not be written
     with warnings_shown(), _opened(targets) as books:
-        measurement = _measurement(client, samples, settings, options, environment)
+        measurement = _measurement(client, samples, settings, options)
         training = _training_of(targets[0]) if len(targets) == 1 else ()
         answers = measurement.answers_needed(books, leave_one_out=options.leave_one_out)
         doing = f"answering {counted(len(samples), 'sample')}, {counted(answers, 'answer')} in all,"
@@ -149,7 +141,7 @@ def command(
 
 
 def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
-    check_from_one({"--repeats": options.repeats, "--limit": options.limit})
+    check_from_one({"--repeats": options.repeats})
     check_output_file("--answers", options.answers)
     check_is_path("--report", options.report)
     if options.leave_one_out and len(targets) > 1:
@@ -178,7 +170,6 @@ def _measurement(
     samples: Sequence[Sample],
     settings: Settings,
     options: EvaluationOptions,
-    environment: Match,
 ) -> Measurement:
     from ace.evaluation import Evaluator
     from ace.evaluation.evaluator import text_hash
@@ -186,12 +177,12 @@ def _measurement(
 
     template = read_templates(settings.prompts, client).agent
     agent = agent_for(client, template)
-    label = answers_depend_on(settings, environment)
+    label = answers_depend_on(settings, settings.environment)
     try:
         evaluator = Evaluator(
             agent,
-            SimpleEnvironment(environment),
-            workers=settings.workers or 1,
+            SimpleEnvironment(settings.environment),
+            workers=settings.run.workers or 1,
             answers_path=options.answers,
             label=label if template is None else f"{label} prompt={text_hash(template)}",
         )
@@ -203,7 +194,7 @@ def _measurement(
         model=chosen_model(settings),
         repeats=options.repeats,
         seed=options.seed,
-        max_cost=settings.max_cost,
+        max_cost=settings.run.max_cost,
     )
 
 

@@ -17,12 +17,11 @@ from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.loop_journal import LoopJournal
 from ace.cli.learning.loop_options import LoopChoice, LoopFlags
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
-from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
+from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
-from ace.cli.settings import Settings, load_settings
+from ace.cli.settings import Settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
-from ace.environments import Match
 from ace.insights import InsightLog
 from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
@@ -40,7 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_DEFAULT_MODEL = ModelOptions()
+
+class LearnOptions(SettingOptions, command="learn"):
+    """The settings of `ace learn`."""
+
+
+_DEFAULT_OPTIONS = LearnOptions()
 _DEFAULT_RUN = RunFlags()
 _DEFAULT_LOOP = LoopFlags()
 _DEFAULT_VALIDATION = ValidationOptions()
@@ -51,13 +55,10 @@ def command(
     path: Annotated[list[str] | None, Parameter(name="path...", negative="", allow_leading_hyphen=True)] = None,
     /,
     *,
-    skillbook: SkillbookOption = None,
-    model_options: ModelOptions = _DEFAULT_MODEL,
+    options: LearnOptions = _DEFAULT_OPTIONS,
     run: RunFlags = _DEFAULT_RUN,
-    group: int | None = None,
     loop: LoopFlags = _DEFAULT_LOOP,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
-    environment: Match = "contains",
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -81,24 +82,18 @@ def command(
     Args:
         path: Files, folders or glob patterns of traces; - reads standard input. [default with --task, --mode or
             --watch: execution_traces.jsonl in the folder of the setting logs]
-        skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
-        model_options: Options of the model.
+        options: The settings.
         run: Options of the run.
-        group: Review this many traces together, to find patterns across traces. Requires --reflector recursive.
         loop: Options of learning from tasks.
         validation: Options of the validation.
-        environment: How answers to the samples of --validate are scored, as for `ace train`.
         again: Also process traces that this skillbook has already learned from. By default, they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
-    check_from_one({"--group": group})
-    if group is not None and run.reflector != "recursive":
+    settings = run.settings(options)
+    if settings.group is not None and settings.reflector != "recursive":
         raise UsageError("--group requires --reflector recursive")
-    block = None if loop.block is None else str(loop.block)
-    flags = {**model_options.flags(), **run.flags(), "skillbook": skillbook, "block": block}
-    settings = load_settings(flags, config=run.config)
     place = SkillbookPlace(settings.skillbook)
     choice = loop.checked(path or [], settings, place, run, validation)
     if not path and not choice.is_loop:
@@ -110,10 +105,9 @@ def command(
         read_start(choice.block)  # a damaged block is reported before a skillbook is created
     command = Learn(
         again=again,
-        group=group,
+        group=settings.group,
         choice=choice,
-        validation=validation.checked(place, gate="score" in choice.gates),
-        environment=environment,
+        validation=validation.checked(settings, place, gate="score" in choice.gates),
         tasks=TaskChoice(choice.tasks),
         journal=LoopJournal(quiet=as_json),
     )
@@ -146,7 +140,6 @@ class Learn(LearningCommand):
     group: int | None = None
     choice: LoopChoice = field(default_factory=LoopChoice)
     validation: ValidationOptions = _DEFAULT_VALIDATION
-    environment: Match = "contains"
     tasks: TaskChoice = field(default_factory=TaskChoice)
     journal: LoopJournal = field(default_factory=lambda: LoopJournal(quiet=True))
     agent: AgentLike | None = None
@@ -282,7 +275,7 @@ class Learn(LearningCommand):
         log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
         options |= {"insights": log, "min_confidence": self.choice.min_confidence}
         if place.keeps_history and not is_dry_run:
-            options |= {"artifacts": settings.artifacts, "artifact_skills": settings.artifact_skills}
+            options |= {"artifacts": settings.artifacts}
         return options
 
     def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
@@ -360,7 +353,7 @@ class Learn(LearningCommand):
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **options)
         gate = "score" in self.choice.gates
-        how = (settings, place, self.validation, self.environment)
+        how = (settings, place, self.validation)
         assert self.agent is not None
         return run_with_validation(runner, self.agent, inputs, *how, gate=gate, **options)
 

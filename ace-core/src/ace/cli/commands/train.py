@@ -14,9 +14,9 @@ from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.run_report import processed_by_epoch
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
-from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.options import JsonFlag, SettingOptions, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
-from ace.cli.settings import Settings, load_settings
+from ace.cli.settings import Settings
 from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
 from ace.environments import Match, Sample, SimpleEnvironment
 
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_DEFAULT_MODEL = ModelOptions()
+
+class TrainOptions(SettingOptions, command="train"):
+    """The settings of `ace train`."""
+
+
+_DEFAULT_OPTIONS = TrainOptions()
 _DEFAULT_RUN = RunFlags()
 _DEFAULT_VALIDATION = ValidationOptions()
 
@@ -36,12 +41,10 @@ def command(
     path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
     /,
     *,
-    environment: Match = "contains",
-    skillbook: SkillbookOption = None,
-    model_options: ModelOptions = _DEFAULT_MODEL,
+    options: TrainOptions = _DEFAULT_OPTIONS,
     run: RunFlags = _DEFAULT_RUN,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
-    gate: Annotated[bool, Flag] = False,
+    gate: Annotated[bool, Parameter(negative="", show_default=False, show=False, group="Validation")] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -58,24 +61,20 @@ def command(
 
     Args:
         path: Files, folders or glob patterns of samples; - reads standard input.
-        environment: How an answer is scored: it contains the ground truth (contains), equals it (exact), has the same
-            number (numeric), matches it as a regular expression (regex), or contains it as a whole word or code or by
-            its value, and none of the other options in the question (strict).
-        skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
-        model_options: Options of the model.
+        options: The settings.
         run: Options of the run.
         validation: Options of the validation.
         gate: Roll back what was learned since the last validation if the score fell; needs a .db skillbook.
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
-    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook}, config=run.config)
+    settings = run.settings(options)
     place = SkillbookPlace(settings.skillbook)
-    checked = validation.checked(place, gate=gate)
+    checked = validation.checked(settings, place, gate=gate)
     if not as_json:
         tell_if_large(place)
     plan = RunPlan(
-        command=Train(environment, checked, settings.max_input_bytes, gate),
+        command=Train(settings.environment, checked, settings.max_input_bytes, gate),
         paths=path,
         settings=settings,
         options=run,
@@ -145,12 +144,12 @@ class Train(LearningCommand):
         from ace.steps import AgentStep
 
         agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
-        how = (settings, place, self.validation, self.environment)
+        how = (settings, place, self.validation)
         return run_with_validation(runner, agent, inputs, *how, gate=self.gate, **options)
 
     def workers(self, settings: Settings) -> int:
         """Return the number of agents, 1 by default."""
-        return settings.workers or 1
+        return settings.run.workers or 1
 
     def can_resume(self, place: SkillbookPlace) -> bool:
         """Return whether a run can be resumed, which requires the log of its validations, if it has any."""

@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
 from ace.cli.errors import UsageError, check_output_file
 from ace.cli.inputs import GatheredTraces, InputProblem
-from ace.cli.options import Flag, check_from_one
+from ace.cli.options import SettingOptions
 from ace.cli.prompt_templates import PromptTemplates
-from ace.cli.settings import Settings, SettingValue
+from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
-from ace.skill import Provenance, Unproven
-from ace.steps.leakage_guard import GuardedKind
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from ace.runners import ACE, LearningOptions, RecordedTrace, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
-__all__ = ["LearningCommand", "Results", "RunFlags"]
+__all__ = ["LearningCommand", "Results", "RunFlags", "reflector_from_settings"]
 
 Results = Sequence["SampleResult[ACEStepContext]"]
 
@@ -36,134 +34,68 @@ Results = Sequence["SampleResult[ACEStepContext]"]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunFlags:
-    """Options of the run."""
+    """Options of the run that are not settings."""
 
-    config: Path | None = None
+    assign: Annotated[list[str], Parameter(name="--set", negative="", group="Settings")] = field(default_factory=list)
+    """Set any setting of this command, as NAME=VALUE; repeat the option for several. `ace config` lists the names."""
+    config: Annotated[Path | None, Parameter(group="Settings")] = None
     """Read settings from this TOML or YAML file, which overrides your own file and that of the project; it is trusted
     like the options. The settings of the run may be in a table named learning."""
-    epochs: int | None = None
-    """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
-    shuffle: int | None = None
-    """Shuffle the inputs in each epoch, with this random seed. [env: ACE_SHUFFLE]"""
-    reflection_window: int | None = None
-    """Show the agent and the reflector this many of the most recent reflections. [env: ACE_REFLECTION_WINDOW]
-    [default: 0]"""
-    workers: int | None = None
-    """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
-    reflections_per_call: int | None = None
-    """Request the changes for up to this many reflections in one call, to save calls and tokens; at most 16.
-    [env: ACE_REFLECTIONS_PER_CALL] [default: 1]"""
-    lag: int | None = None
-    """Start an input while at most this many earlier ones have not been learned from; 0 makes runs reproducible.
-    [env: ACE_LAG]"""
-    limit: int | None = None
-    """Process at most this many inputs."""
-    max_cost: float | None = None
-    """Stop starting new inputs once the run has cost this much (USD). [env: ACE_MAX_COST]"""
-    fail_fast: Annotated[bool | None, Parameter(negative="--no-fail-fast", show_default=False)] = None
-    """Stop at the first input that fails. [env: ACE_FAIL_FAST]"""
-    learn_without_truth: Annotated[bool | None, Parameter(negative="--no-learn-without-truth", show_default=False)] = (
-        None
-    )
-    """Also add and change skills because of unverified answers; by default, these only lead to judgements of skills.
-    [env: ACE_LEARN_WITHOUT_TRUTH]"""
-    checkpoint_dir: Path | None = None
-    """Write copies of the skillbook to this folder during the run. [env: ACE_CHECKPOINT_DIR]"""
-    checkpoint_interval: int | None = None
-    """The number of inputs between two copies. [env: ACE_CHECKPOINT_INTERVAL] [default: 10]"""
-    prompts: Path | None = None
-    """A folder of prompt templates to use: any of agent.md, reflector.md and skill_manager.md. [env: ACE_PROMPTS]"""
-    allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    """Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of the correct answer or of a
-    prompt, which are otherwise redacted or rejected. [env: ACE_ALLOW]"""
-    provenance: Annotated[Provenance | None, Parameter(show_default=False)] = None
-    """What to record about the source of a skill: full, or ids, which records the name of the trace but none of its
-    text, so skills have no cases. [env: ACE_PROVENANCE] [default: full]"""
-    prove: Annotated[bool | None, Parameter(negative="--no-prove", show_default=False)] = None
-    """Test each new skill on the correction that it was learned from before keeping it. On by default, except with
-    --provenance ids."""
-    unproven: Annotated[Unproven, Parameter(show_default=False)] = "keep"
-    """What to do with a skill that fails this test in every wording that was tried: keep or drop.
-    [default: keep]"""
-    no_final_test: Annotated[bool, Flag] = False
-    """Skip the final test, which repeats the corrections of this run whose skills in the prompt have changed since."""
-    reflector: Annotated[Literal["single", "recursive"], Parameter(show_default=False)] = "single"
-    """How a trace is reviewed: in one prompt (single), or with code that the model writes (recursive), which takes
-    several calls per trace, and can search traces of any length. recursive requires the extra ace-core[rr].
-    [default: single]"""
-    max_iterations: int | None = None
-    """The maximum number of turns of a recursive review. [default: 20]"""
-    no_merge: Annotated[bool, Flag] = False
-    """Do not merge duplicate skills."""
-    results: Path | None = None
+    results: Annotated[Path | None, Parameter(show=False)] = None
     """When the run has ended, write its configuration, the outcome of each epoch, the cost and the skillbook to this
     JSON file."""
-    log: Path | None = None
+    log: Annotated[Path | None, Parameter(show=False)] = None
     """Append the events of the run to this file, one JSON object per line. At 10 MB, it is renamed to NAME.1, and three
     older files are kept."""
-    resume: Annotated[bool, Flag] = False
+    resume: Annotated[bool, Parameter(negative="", show_default=False, group="Run")] = False
     """Resume the unfinished run over these inputs: retry failed inputs and process the remaining ones, without
     repeating paid calls."""
-    give_up: Annotated[bool, Flag] = False
+    give_up: Annotated[bool, Parameter(negative="", show_default=False, show=False, group="Run")] = False
     """Resume the unfinished run over these inputs, but do not retry failed inputs."""
-    forget_answers: Annotated[bool, Flag] = False
-    """Delete the recorded answers of models from the skillbook when the run is complete. Always done with --provenance
-    ids."""
-    dry_run: Annotated[bool, Flag] = False
+    dry_run: Annotated[bool, Parameter(negative="", show_default=False, group="Run")] = False
     """Print the report, but write nothing."""
 
-    def reflector_for(self, client: LLMClientLike, templates: PromptTemplates) -> ReflectorLike:
-        """Return the reflector.
+    def settings(self, options: SettingOptions) -> Settings:
+        """Return the settings of the command.
 
         Args:
-            client: Its client.
-            templates: The prompt templates of the run.
+            options: The settings that are options of the command.
 
         Raises:
-            UsageError: The folder of templates contains one for the single reflector, and `recursive` was chosen.
+            UsageError: A setting or another option is out of range, or cannot be used.
         """
-        if self.reflector == "recursive":
-            from ace.rr import RRConfig, RRStep
-
-            if templates.reflector is not None:
-                raise UsageError("prompts: --reflector recursive cannot use reflector.md; remove it from the folder")
-            turns = RRConfig.max_iterations if self.max_iterations is None else self.max_iterations
-            return RRStep(client, RRConfig(max_iterations=turns))
-        from ace.roles import reflector_for
-
-        return reflector_for(client, templates.reflector)
-
-    def flags(self) -> dict[str, SettingValue]:
-        """Return the values that can also be settings, by name.
-
-        Raises:
-            UsageError: Another option is out of range, or cannot be used.
-        """
-        check_from_one({"--limit": self.limit, "--max-iterations": self.max_iterations})
         if self.config is not None and not self.config.is_file():
             raise UsageError(f"--config: no such file: {str(self.config)!r}")
         check_output_file("--results", self.results)
         check_output_file("--log", self.log)
-        if self.reflector == "recursive" and find_spec("pydantic_monty") is None:
+        found = load_settings(options.flags(), assigned=self.assign, command=options.command, config=self.config)
+        if found.reflector == "recursive" and find_spec("pydantic_monty") is None:
             raise UsageError("--reflector recursive needs the sandbox: install the extra, ace-core[rr]")
-        if self.reflector != "recursive" and self.max_iterations is not None:
+        if found.reflector != "recursive" and found.origins["max_iterations"].startswith("flag"):
             raise UsageError("--max-iterations requires --reflector recursive")
-        return {
-            "epochs": self.epochs,
-            "shuffle": self.shuffle,
-            "reflection_window": self.reflection_window,
-            "workers": self.workers,
-            "lag": self.lag,
-            "max_cost": self.max_cost,
-            "allow": ",".join(self.allow) or None,
-            "provenance": self.provenance,
-            "fail_fast": self.fail_fast,
-            "learn_without_truth": self.learn_without_truth,
-            "checkpoint_dir": None if self.checkpoint_dir is None else str(self.checkpoint_dir),
-            "checkpoint_interval": self.checkpoint_interval,
-            "prompts": None if self.prompts is None else str(self.prompts),
-            "reflections_per_call": self.reflections_per_call,
-        }
+        return found
+
+
+def reflector_from_settings(settings: Settings, client: LLMClientLike, templates: PromptTemplates) -> ReflectorLike:
+    """Return the reflector.
+
+    Args:
+        settings: The settings.
+        client: Its client.
+        templates: The prompt templates of the run.
+
+    Raises:
+        UsageError: The folder of templates contains one for the single reflector, and `recursive` was chosen.
+    """
+    if settings.reflector == "recursive":
+        from ace.rr import RRConfig, RRStep
+
+        if templates.reflector is not None:
+            raise UsageError("prompts: --reflector recursive cannot use reflector.md; remove it from the folder")
+        return RRStep(client, RRConfig(max_iterations=settings.max_iterations))
+    from ace.roles import reflector_for
+
+    return reflector_for(client, templates.reflector)
 
 
 class LearningCommand(ABC):
@@ -293,7 +225,7 @@ class LearningCommand(ABC):
         Args:
             settings: The settings of the command line.
         """
-        return settings.workers
+        return settings.run.workers
 
     def lag(self, settings: Settings) -> int | None:
         """Return how many earlier inputs may not yet be learned from when one starts; None leaves it to the runner.

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ace.cli.errors import UsageError
 from ace.cli.inputs import STANDARD_INPUT, task_ids
 from ace.cli.learning.validated_run import ValidationOptions
-from ace.cli.options import TASK_OPTION, Flag, check_from_one
+from ace.cli.options import TASK_OPTION
 
 if TYPE_CHECKING:
     from ace.cli.learning.learning_command import RunFlags
@@ -37,33 +37,16 @@ _OFFLINE_EPOCHS: Final = 3
 class LoopFlags:
     """Options of learning from tasks."""
 
-    task: Annotated[list[str], Parameter(name=TASK_OPTION, negative="", show_default=False)] = field(
-        default_factory=list
-    )
+    task: Annotated[list[str], Parameter(name=TASK_OPTION, negative="", group="Tasks")] = field(default_factory=list)
     """Learn only from the attempts at these tasks in a trace log; separate ids by commas, or repeat the option."""
-    mode: Literal["online", "offline"] | None = None
+    mode: Annotated[Literal["online", "offline"] | None, Parameter(show=False, group="Tasks")] = None
     """online learns from each attempt once, in the order of the log. offline learns in 3 epochs with the tasks in
     random order; after each, it removes skills with a net score below -3, and it stops after an epoch that changes no
     skill. [default with --task: online]"""
-    watch: Annotated[bool, Flag] = False
+    watch: Annotated[bool, Parameter(negative="", show_default=False, group="Tasks")] = False
     """Follow the trace log, and learn from new attempts until Ctrl-C. Each attempt is learned once, even after a
     restart."""
-    min_confidence: float | None = None
-    """Learn only insights with at least this confidence, from 0 to 1, which depends on how many tasks support them.
-    Other insights stay pending in insights.jsonl. [default: 0; with --task, --mode or --watch: 0.8]"""
-    max_operations: Annotated[int | None, Parameter(name=["--max-operations", "--max-deltas"])] = None
-    """Apply at most this many changes per trace, not counting judgements of skills. [default: no limit; with --task,
-    --mode or --watch: 3]"""
-    gate: str | None = None
-    """The checks that changes must pass, separated by commas. counters refuses to lose skills that were judged helpful.
-    cases runs the cases of the affected skills, and refuses changes that break one. score requires --validate, and
-    rolls back changes after which the score fell. auto means cases, or counters if the skillbook has no cases. Requires
-    a .db skillbook. [default: none; with --task, --mode or --watch: auto; with --validate: score]"""
-    block: Path | None = None
-    """Write the skills to a managed block of this text file, such as AGENTS.md, after each trace. A new skillbook
-    starts with the skills in this file: in the block, or in lines such as [Bullet #ID, helpful:N, harmful:M] text.
-    [env: ACE_BLOCK]"""
-    use_legacy: Annotated[bool, Flag] = False
+    use_legacy: Annotated[bool, Parameter(negative="", show_default=False, show=False, group="Learning")] = False
     """Learn from every insight, without a gate; the same as --min-confidence 0 --gate none."""
 
     def checked(
@@ -86,13 +69,14 @@ class LoopFlags:
         Raises:
             UsageError: The options contradict each other, or the skillbook does not support them.
         """
-        check_from_one({"--max-operations": self.max_operations})
-        self._check_confidence()
+        is_given = settings.origins["min_confidence"] != "default"
+        confidence = settings.learning.min_confidence if is_given else None
+        if self.use_legacy and (confidence or settings.gate not in (None, _NONE)):
+            raise UsageError("--use-legacy means --min-confidence 0 --gate none; omit it, or the other option")
         if self.watch:
             self._check_watch(paths, settings, run, validation)
         is_loop = bool(self.task or self.mode or self.watch)
-        gates = self._gates(place, is_loop=is_loop, validates=bool(validation.validate))
-        confidence = self.min_confidence
+        gates = self._gates(settings.gate, place, is_loop=is_loop, validates=bool(validation.validate))
         if confidence is None:
             confidence = _CONFIDENCE if is_loop and not self.use_legacy else 0.0
         return LoopChoice(
@@ -101,18 +85,11 @@ class LoopFlags:
             is_offline=self.mode == "offline",
             is_watching=self.watch,
             min_confidence=confidence,
-            max_operations=self.max_operations or (_MOST_CHANGES if is_loop else None),
+            max_operations=settings.learning.max_operations or (_MOST_CHANGES if is_loop else None),
             gates=gates,
             has_insights=(is_loop or bool(confidence)) and not self.use_legacy,
             block=None if settings.block is None else Path(settings.block),
         )
-
-    def _check_confidence(self) -> None:
-        value = self.min_confidence
-        if value is not None and not 0 <= value <= 1:
-            raise UsageError(f"--min-confidence must be from 0 to 1, got {value:g}")
-        if self.use_legacy and (value or self.gate not in (None, _NONE)):
-            raise UsageError("--use-legacy means --min-confidence 0 --gate none; omit it, or the other option")
 
     def _check_watch(
         self, paths: Sequence[str], settings: Settings, run: RunFlags, validation: ValidationOptions
@@ -127,14 +104,16 @@ class LoopFlags:
             raise UsageError(f"--watch takes one trace log, got {len(paths)} paths")
         if validation.validate:
             raise UsageError("--watch has no end at which to validate; omit --validate, or --watch")
-        if run.dry_run or run.limit is not None or run.results is not None:
+        if run.dry_run or settings.limit is not None or run.results is not None:
             raise UsageError("--watch cannot be combined with --dry-run, --limit or --results")
-        if settings.epochs > 1 or settings.shuffle is not None:
+        if settings.epochs > 1 or settings.run.shuffle is not None:
             raise UsageError("--watch learns from each attempt once, in the order of the log; omit --epochs, --shuffle")
 
-    def _gates(self, place: SkillbookPlace, *, is_loop: bool, validates: bool) -> tuple[GateName, ...]:
+    def _gates(
+        self, gate: str | None, place: SkillbookPlace, *, is_loop: bool, validates: bool
+    ) -> tuple[GateName, ...]:
         """Return the gates in the order in which they are asked."""
-        listed = _NONE if self.use_legacy else self.gate
+        listed = _NONE if self.use_legacy else gate
         default = (*(("auto",) if is_loop else ()), *(("score",) if validates else ()))
         names = [name.strip() for name in listed.split(",")] if listed is not None else list(default)
         unknown = [name for name in names if name not in (*_GATES, _NONE)]
@@ -185,4 +164,4 @@ class LoopChoice:
         if not self.is_offline:
             return settings
         epochs = _OFFLINE_EPOCHS if settings.origins["epochs"] == "default" else settings.epochs
-        return replace(settings, epochs=epochs, shuffle=settings.shuffle or 0)
+        return replace(settings, epochs=epochs, run=replace(settings.run, shuffle=settings.run.shuffle or 0))

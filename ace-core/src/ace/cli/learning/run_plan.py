@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace._options import keywords_of
 from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_traces, readable_records
 from ace.cli.learning.event_log import EventLog, older_logs
-from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
+from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags, reflector_from_settings
 from ace.cli.learning.progress import run_progress_shown
 from ace.cli.learning.run_report import RunCounts, epochs_of, print_report, report_as_json, write_results
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
@@ -77,7 +78,7 @@ class RunPlan:
             self._check_resumable(target)
         client = client_from_settings(self.settings)
         templates = read_templates(self.settings.prompts, client)
-        reflector = self.options.reflector_for(client, templates)
+        reflector = reflector_from_settings(self.settings, client, templates)
         counts = RunCounts()
         with warnings_shown(), self._gathered(target) as gathered, readable_records(), self.logged(client):
             inputs = self.command.inputs(gathered)
@@ -178,26 +179,20 @@ class RunPlan:
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.steps.checkpoint import SaveSkillbookStep
 
-        return {
+        settings = self.settings
+        own: LearningOptions = {
             "skillbook": book,
-            "dedup_config": DeduplicationConfig(enabled=not self.options.no_merge),
-            "allow": self.settings.allowed,
-            "provenance": self.settings.provenance,
-            "reflections_per_call": self.settings.reflections_per_call,
-            "sections": self.settings.section_names,
-            "learn_without_truth": self.settings.learn_without_truth,
-            "prove": "auto" if self.options.prove is None else self.options.prove,
-            "unproven": self.options.unproven,
-            "final_test": not self.options.no_final_test,
+            "dedup_config": DeduplicationConfig(enabled=settings.merge),
             "extra_steps": [
                 *([SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []),
                 *self.command.further_steps(book, is_dry_run=self.options.dry_run),
             ],
             "failures_path": place.failures_file,
-            "checkpoint_dir": None if self.options.dry_run else self.settings.checkpoint_dir,
-            "checkpoint_interval": self.settings.checkpoint_interval,
-            **self.command.further_options(self.settings, place, is_dry_run=self.options.dry_run),
+            **self.command.further_options(settings, place, is_dry_run=self.options.dry_run),
         }
+        if self.options.dry_run:
+            own["checkpoint_dir"] = None
+        return {**keywords_of(settings.learning), **own}  # type: ignore[typeddict-item]  # the declared options
 
     def _about(self, target: SkillbookPlace, run: _ChosenRun, done: _Done) -> dict[str, object]:
         """Return what `--json` and `--results` say about the run."""
@@ -214,10 +209,9 @@ class RunPlan:
 
     def _other_options(self) -> dict[str, object]:
         """Return the options of the run that are not settings, and its inputs."""
-        settings = self.options.flags()
-        others = {name: value for name, value in vars(self.options).items() if name not in settings}
-        paths = {name: None if others[name] is None else str(others[name]) for name in ("config", "results", "log")}
-        return {"paths": list(self.paths), **others, **paths}
+        chosen = {name: value for name, value in vars(self.options).items() if name != "assign"}
+        paths = {name: None if chosen[name] is None else str(chosen[name]) for name in ("config", "results", "log")}
+        return {"paths": list(self.paths), **chosen, **paths}
 
     def logged(self, client: LLMClientLike) -> AbstractContextManager[None]:
         """Write the events of the run to the log while the block runs, if there is one.
@@ -227,8 +221,8 @@ class RunPlan:
         """
         if self.options.log is None:
             return nullcontext()
-        redactor = Redactor(known_secrets(client), allow=self.settings.allowed)
-        return observing(EventLog(self.options.log, redactor, ids_only=self.settings.provenance == "ids"))
+        redactor = Redactor(known_secrets(client), allow=self.settings.learning.allow)
+        return observing(EventLog(self.options.log, redactor, ids_only=self.settings.learning.provenance == "ids"))
 
     def print_report(
         self, target: SkillbookPlace, report: RunReport, further: Mapping[str, object], stopped_by: str = ""
@@ -305,8 +299,8 @@ class RunPlan:
     def _gathered(self, skillbook: SkillbookPlace) -> GatheredTraces:
         return gather_traces(
             self.paths,
-            limit=self.options.limit,
-            shuffle=None if self.command.keeps_order else self.settings.shuffle,
+            limit=self.settings.limit,
+            shuffle=None if self.command.keeps_order else self.settings.run.shuffle,
             left_out=skillbook.own_files() | self._written_files(),
             max_bytes=self.settings.max_input_bytes,
             accepts=self.command.accepts,
@@ -321,7 +315,7 @@ class RunPlan:
         return frozenset(path.resolve() for path in (*written, *older, *of_loop))
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
-        same = {"epochs": self.settings.epochs, "shuffle": self.settings.shuffle, **self.command.run_identity}
+        same = {"epochs": self.settings.epochs, "shuffle": self.settings.run.shuffle, **self.command.run_identity}
         return _run_over_inputs(
             self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
         )
@@ -334,18 +328,14 @@ class RunPlan:
         token: CancellationToken,
         run: _ChosenRun,
     ) -> Results:
-        options: RunOptions = {
+        own: RunOptions = {
             "workers": self.command.workers(self.settings),
-            "shuffle": self.settings.shuffle,
-            "reflection_window": self.settings.reflection_window,
-            "max_cost": self.settings.max_cost,
-            "fail_fast": self.settings.fail_fast,
-            "forget_answers": self.options.forget_answers,
             "cancel_token": token,
             "run_id": run.name,
             "resume": run.is_resumed,
             "once": self.command.learns_once(place),
         }
+        options: RunOptions = {**keywords_of(self.settings.run), **own}  # type: ignore[typeddict-item]  # as declared
         if (lag := self.command.lag(self.settings)) is not None:
             options["max_in_flight"] = lag + 1
         return self.command.run(runner, inputs, self.settings, place, **options)

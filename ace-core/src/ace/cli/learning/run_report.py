@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ace.atomic_file import replace_file
 from ace.calls.secrets import redact
 from ace.cli.console import JSON_SCHEMA, counted, print_table, print_text, visible
-from ace.cli.settings import FIELDS, Settings, shown_setting
+from ace.cli.settings import SETTINGS, Settings, shown_setting
 from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
@@ -463,8 +463,8 @@ def write_results(
     """
     configuration = {
         "settings": {
-            field.name: {"value": shown_setting(field, settings), "from": settings.origins[field.name]}
-            for field in FIELDS
+            name: {"value": shown_setting(setting, settings), "from": settings.origins[name]}
+            for name, setting in SETTINGS.items()
         },
         "options": dict(options),
     }

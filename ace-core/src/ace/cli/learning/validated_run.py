@@ -12,9 +12,8 @@ from cyclopts import Parameter
 from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import answers_depend_on
-from ace.cli.options import check_from_one
 from ace.cli.skillbooks.opening import SkillbookPlace
-from ace.environments import Match, Sample, SimpleEnvironment
+from ace.environments import Sample, SimpleEnvironment
 from ace.skillbook import shown_location
 
 if TYPE_CHECKING:
@@ -33,31 +32,29 @@ __all__ = ["ValidationOptions", "run_with_validation", "validation_samples"]
 class ValidationOptions:
     """Options of the validation."""
 
-    validate: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    validate: Annotated[list[str], Parameter(negative="", show_default=False, group="Validation")] = field(
+        default_factory=list
+    )
     """Held-out samples; the skillbook is left in the state that scored best on them."""
-    validation_interval: int = 10
-    """The number of inputs between validations; there is always one at the end."""
-    patience: int | None = None
-    """Stop after this many validations without an improvement."""
 
-    def checked(self, skillbook: SkillbookPlace, *, gate: bool = False) -> ValidationOptions:
+    def checked(self, settings: Settings, skillbook: SkillbookPlace, *, gate: bool = False) -> ValidationOptions:
         """Return the options, or say what is wrong with them.
 
         Args:
+            settings: The settings of the command line.
             skillbook: The skillbook that learns.
             gate: Whether what made the score fall is rolled back.
 
         Raises:
             UsageError: They do not fit together, or not to the skillbook.
         """
-        if not self.validate and (gate or self.patience is not None):
+        if not self.validate and (gate or settings.origins["patience"].startswith("flag")):
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
         if gate and not skillbook.keeps_history:
             raise UsageError(
                 f"--gate needs a skillbook with a history, and {shown_location(skillbook.location)!r} has none; "
                 "give a skillbook that ends in .db"
             )
-        check_from_one({"--validation-interval": self.validation_interval, "--patience": self.patience})
         return self
 
 
@@ -90,7 +87,6 @@ def run_with_validation(
     settings: Settings,
     place: SkillbookPlace,
     options: ValidationOptions,
-    environment: Match,
     *,
     gate: bool,
     **run: Unpack[RunOptions],
@@ -106,7 +102,6 @@ def run_with_validation(
         settings: The settings of the command line.
         place: Where the skillbook is open.
         options: When to validate, and what follows.
-        environment: How an answer is judged.
         gate: Whether what made the score fall is rolled back.
         **run: The options of the runner's `run`, with the name of the run.
 
@@ -122,16 +117,16 @@ def run_with_validation(
     samples = validation_samples(options, _samples_in(inputs), settings.max_input_bytes)
     evaluator = Evaluator(
         agent,
-        SimpleEnvironment(environment),
-        workers=settings.workers or 1,
-        answers_path=None if settings.provenance == "ids" else place.validation_answers,
-        label=answers_depend_on(settings, environment),
+        SimpleEnvironment(settings.environment),
+        workers=settings.run.workers or 1,
+        answers_path=None if settings.learning.provenance == "ids" else place.validation_answers,
+        label=answers_depend_on(settings, settings.environment),
     )
     schedule = ValidationSchedule(
         evaluator,
         samples,
         runner.skillbook,
-        ValidationSettings(options.validation_interval, gate, options.patience),
+        ValidationSettings(settings.validation_interval, gate, settings.patience),
         run_id=run_id,
         log=TrainingLog(place.validation_log),
         save_path=None if place.keeps_history else place.location,

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
+from ace._options import keywords_of
 from ace.cli.console import counted, last_note, note, print_json, warnings_shown
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import InputProblem
+from ace.cli.learning.learning_command import reflector_from_settings
 from ace.cli.learning.run_plan import REASONS, RunPlan
 from ace.cli.learning.run_report import RunCounts, report_as_json
 from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model
@@ -36,6 +38,7 @@ from ace.trace_log import LoggedTrace, TraceLog, learning_turn, running_watcher,
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
+    from ace.runners import RunOptions
     from ace.skillbook import Skillbook
 
 __all__ = ["watch"]
@@ -66,7 +69,7 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
     check_place(target)
     client = client_from_settings(plan.settings)
     templates = read_templates(plan.settings.prompts, client)
-    reflector = plan.options.reflector_for(client, templates)
+    reflector = reflector_from_settings(plan.settings, client, templates)
     with warnings_shown(), watching(path, target.location) as is_mine:
         if not is_mine:
             pid = running_watcher(path, target.location)
@@ -169,7 +172,7 @@ class _Watcher:
             if self._failures and part[0].place in waiting:
                 self._failed = waiting | self._failed
                 return True
-            left = None if settings.max_cost is None else settings.max_cost - self._counts.use.cost
+            left = None if settings.run.max_cost is None else settings.run.max_cost - self._counts.use.cost
             if left is not None and left <= 0:
                 self.token.cancel("max_cost")
                 return False
@@ -182,20 +185,18 @@ class _Watcher:
 
     def _run(self, traces: Sequence[RecordedTrace], max_cost: float | None) -> None:
         settings = self._plan.settings
-        self._runner.run(
-            self._paced(traces),
-            run_id=self.run_id,
-            resume="auto",
-            once=self._plan.command.learns_once(SkillbookPlace(settings.skillbook)),
-            max_in_flight=1,
-            max_cost=max_cost,
-            fail_fast=settings.fail_fast,
-            max_consecutive_failures=sys.maxsize,
-            reflection_window=settings.reflection_window,
-            forget_answers=self._plan.options.forget_answers,
-            cancel_token=self.token,
-            on_sample_end=self._ended,
-        )
+        own: RunOptions = {
+            "run_id": self.run_id,
+            "resume": "auto",
+            "once": self._plan.command.learns_once(SkillbookPlace(settings.skillbook)),
+            "max_in_flight": 1,
+            "max_cost": max_cost,
+            "max_consecutive_failures": sys.maxsize,
+            "cancel_token": self.token,
+            "on_sample_end": self._ended,
+        }
+        options: RunOptions = {**keywords_of(settings.run), **own}  # type: ignore[typeddict-item]  # as declared
+        self._runner.run(self._paced(traces), **options)
 
     def _paced(self, traces: Sequence[RecordedTrace]) -> Iterator[RecordedTrace]:
         """Yield the attempts, after a wait if the model could not be reached for the last ones."""
