@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from ace.gc_pause import gc_paused
+from ace._internal.gc_pause import gc_paused
 from ace.skill import InsightSource, Skill
 from ace.skillbook import SampleKey, Skillbook
 from ace.updates import UpdateBatch, UpdateOperation

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from tests.beads.conftest import Tracker, only_fake
 from tests.support.command_line import ACE, command_environment
 

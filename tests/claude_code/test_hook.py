@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace.skillbook import Skillbook
 from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
 from ace_claude_code.sessions.learner import work_off

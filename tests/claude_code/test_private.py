@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace_claude_code import TranscriptError, transcript_to_trace, transcript_to_turn_traces
 from ace_claude_code.sessions.home import state_folder
 from ace_claude_code.sessions.learner import work_off

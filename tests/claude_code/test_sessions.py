@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace.pipeline import Pipeline
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeLLMClient

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace_claude_code.sessions.home import state_folder
 from ace_claude_code.sessions.learner import work_off
 from tests.claude_code.conftest import Ace, files_in

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace_claude_code.sessions.home import state_folder
 from tests.claude_code.conftest import Ace, ServerFor
 from tests.claude_code.test_sessions import session, wait_for_the_learner

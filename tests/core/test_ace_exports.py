@@ -54,6 +54,15 @@ NAMES = [
 ]
 
 
+def test_the_implementations_are_the_roles() -> None:
+    from ace import implementations, roles
+
+    assert all(getattr(implementations, name) is getattr(roles, name) for name in roles.__all__)
+    assert set(roles.__all__) <= set(dir(implementations))
+    with pytest.raises(AttributeError, match="AgentX"):
+        _ = implementations.AgentX
+
+
 def test_every_name_of_the_contract_resolves() -> None:
     assert [getattr(ace, name).__name__ for name in NAMES] == NAMES
     assert set(NAMES) <= set(ace.__all__)

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ace.atomic_file import file_lock
+from ace._internal.atomic_file import file_lock
 
 HOLD = """
 import sys, time
-from ace.atomic_file import file_lock
+from ace._internal.atomic_file import file_lock
 with file_lock(sys.argv[1]) as is_held:
     print(is_held, flush=True)
     time.sleep(600)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from ace.detached import LEARNING_VARIABLE, Job, JobQueue, MadeFolders
+from ace._internal.detached import LEARNING_VARIABLE, Job, JobQueue, MadeFolders
 
 LEARNER = f"""
 import os, sys, time
 from pathlib import Path
-from ace.detached import JobQueue, Job
+from ace._internal.detached import JobQueue, Job
 
 queue = JobQueue(Path.cwd())
 
@@ -139,7 +139,7 @@ def test_a_learner_survives_the_kill_of_the_process_group_that_started_it(queue:
     learner.write_text(LEARNER, encoding="utf-8")
     # `cProfile` is a module that runs the file which it is given.
     code = (
-        "import sys, time; sys.path[:] = sys.argv[1].split(':'); from ace.detached import JobQueue; "
+        "import sys, time; sys.path[:] = sys.argv[1].split(':'); from ace._internal.detached import JobQueue; "
         "JobQueue(sys.argv[2]).start_learner('cProfile', sys.argv[3], 'bd'); print('started', flush=True); "
         "time.sleep(600)"
     )

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import ace.arguments
+import ace._internal.arguments
 import ace.calls
 import ace.cli.console
 import ace.cli.errors
@@ -22,7 +22,7 @@ def test_a_name_of_the_kit_is_the_same_object_as_where_it_comes_from() -> None:
     assert ace.integrations.UsageError is ace.cli.errors.UsageError
     assert ace.integrations.within_seconds is ace.calls.within_seconds
     assert ace.integrations.observing is ace.protocols.observers.observing
-    assert ace.integrations.checked_arguments is ace.arguments.checked_arguments
+    assert ace.integrations.checked_arguments is ace._internal.arguments.checked_arguments
 
 
 def test_the_kit_is_reached_through_ace() -> None:

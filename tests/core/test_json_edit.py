@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.json_edit import InsertedMember, JsonTextError, check_json, insert_member, remove_member, string_at, value_at
+from ace._internal.json_edit import (
+    InsertedMember,
+    JsonTextError,
+    check_json,
+    insert_member,
+    remove_member,
+    string_at,
+    value_at,
+)
 from tests.support.json_texts import COMMENTED_TEXTS, JSON_TEXTS
 
 PATH = ("servers", "ours", "ace")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.managed_block import (
+from ace._internal.managed_block import (
     BEGIN_MARK,
     END_MARK,
     ManagedBlockError,

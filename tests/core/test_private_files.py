@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.atomic_file import append_line, replace_file, write_durably
+from ace._internal.atomic_file import append_line, replace_file, write_durably
 from ace.context import ACEStepContext, SkillbookView
 from ace.providers.embedding_cache import CachedEmbedder
 from ace.skillbook import Skillbook

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from ace.registry import Registry
+from ace._internal.registry import Registry
 
 
 def test_a_value_is_found_by_its_name_and_forgotten() -> None:

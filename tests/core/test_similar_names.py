@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ace
-from ace.arguments import closest_name
+from ace._internal.arguments import closest_name
 from ace.cli.settings import SETTINGS
 from ace.plugins.hooks import HOOKS
 from ace.providers import LiteLLMClient

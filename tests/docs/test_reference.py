@@ -10,12 +10,8 @@ import pytest
 import ace
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
-INTERNAL = {"ace.decoding", "ace.gc_pause", "ace.registry"}
-"""They serve the core itself, and are promised to no one."""
 PUBLIC_MODULES = ["ace"] + [
-    module.name
-    for module in pkgutil.iter_modules(ace.__path__, "ace.")
-    if not module.name.startswith("ace._") and module.name not in INTERNAL
+    module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if not module.name.startswith("ace._")
 ]
 INTEGRATIONS = [
     "ace_beads",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ace.atomic_file import file_lock
+from ace.integrations import file_lock
 from ace_openclaw.automatic import main
 from ace_openclaw.home import learner_lock_path, queue_folder
 from tests.openclaw.samples import make_database, text

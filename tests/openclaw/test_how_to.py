@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.atomic_file import file_lock
+from ace.integrations import file_lock
 from ace_openclaw.home import learner_lock_path
 from ace_openclaw.status import learning_status
 from tests.openclaw.learning_script import learn

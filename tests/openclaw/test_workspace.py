@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.managed_block import ManagedBlockError
+from ace.integrations import ManagedBlockError
 from ace.skillbook import Skillbook
 from ace_openclaw.workspace import FILE_LIMIT, remove_skills, write_skills
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ace.arguments import shown
-from ace.detached import LEARNING_VARIABLE
-from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace.integrations import LEARNING_VARIABLE, Record, list_in, mapping_in, number_in, shown, text_in
 from ace.trace_log import check_task_id
 
 __all__ = ["BINARY_VARIABLE", "Bead", "BeadsClient", "BeadsError", "BeadsNotFoundError", "BeadsTimeoutError"]

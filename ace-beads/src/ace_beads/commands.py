@@ -178,7 +178,7 @@ def uninstall(*, project: Path | None = None) -> int:
     Args:
         project: The folder of the project. [default: the current folder]
     """
-    from ace.detached import LEARNER_AT_WORK
+    from ace.integrations import LEARNER_AT_WORK
     from ace_beads.hook_file import remove_section
 
     found = _project(project)
@@ -231,7 +231,7 @@ def hook_close(id: str, *, project: Path | None = None) -> int:
     """
     import os
 
-    from ace.detached import LEARNING_VARIABLE
+    from ace.integrations import LEARNING_VARIABLE
     from ace.trace_log import check_task_id
     from ace_beads.project import LEARNER_MODULE
 

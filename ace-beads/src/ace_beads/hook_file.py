@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ace.atomic_file import folder_lock, write_durably
+from ace.integrations import folder_lock, write_durably
 
 __all__ = ["NOT_INSTALLED", "HookFileError", "install_section", "remove_section", "section_problem"]
 

@@ -8,8 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.detached import Job, JobQueue
-from ace.integrations import UsageError, note
+from ace.integrations import Job, JobQueue, UsageError, note
 from ace.trace_log import TraceLog, check_task_id
 
 __all__ = ["learn_command", "main"]

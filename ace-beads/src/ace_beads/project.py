@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ace.atomic_file import replace_file
-from ace.detached import JobQueue, MadeFolders
+from ace.integrations import JobQueue, MadeFolders, replace_file
 
 __all__ = ["LEARNER_MODULE", "NoTrackerError", "Project", "find_project"]
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import closest_name
+from ace.integrations import closest_name
 from ace.providers import load_litellm
 from ace_browser_use.framework import load
 

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from ace import Skillbook
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
-from ace.integrations import checked_class, wrap_skillbook_for_external_agent
-from ace.json_fields import Record, list_in, mapping_in
+from ace.integrations import Record, checked_class, list_in, mapping_in, wrap_skillbook_for_external_agent
 from ace.skill import Skill
 from ace.updates import UpdateBatch, UpdateOperation
 from ace_browser_use.result import BrowserStep

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.integrations import Record, mapping_in, number_in, text_in
 from ace.traces import TraceStep
 from ace_claude_code.conversation import Conversation, Line
 

@@ -161,7 +161,7 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
     Args:
         keep_skills: Keep the skillbooks.
     """
-    from ace.detached import LEARNER_AT_WORK
+    from ace.integrations import LEARNER_AT_WORK
     from ace_claude_code.sessions.installing import ForeignPluginError
     from ace_claude_code.sessions.installing import uninstall as remove_plugin
 

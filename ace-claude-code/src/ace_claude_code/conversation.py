@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.integrations import Record, mapping_in, number_in, text_in
 from ace.traces import TraceStep
 from ace_claude_code.messages import (
     called_tools,

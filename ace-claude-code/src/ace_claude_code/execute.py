@@ -10,9 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ace.context import ACEStepContext
-from ace.detached import LEARNING_VARIABLE
-from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_class, extract_cited_skill_ids
-from ace.json_fields import Record, list_in, text_in
+from ace.integrations import (
+    LEARNING_VARIABLE,
+    SKILLBOOK_USAGE_INSTRUCTIONS,
+    Record,
+    checked_class,
+    extract_cited_skill_ids,
+    list_in,
+    text_in,
+)
 from ace.protocols import SkillbookReader
 from ace_claude_code.account import earlier_cost, metrics_of_result
 from ace_claude_code.binary import find_claude, knows_option

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ace.calls import current_call_scope, note_model_call, redactor_for
-from ace.detached import LEARNING_VARIABLE
-from ace.integrations import checked_class
-from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.integrations import LEARNING_VARIABLE, Record, checked_class, mapping_in, number_in, text_in
 from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
 from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result

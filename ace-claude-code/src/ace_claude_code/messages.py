@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from ace.json_fields import Record, list_in, mapping_in, text_in
+from ace.integrations import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, trace_step
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace.json_fields import Record, list_in, number_in, text_in
+from ace.integrations import Record, list_in, number_in, text_in
 from ace.protocols import LLMAuthenticationError
 from ace_claude_code.conversation import Line
 from ace_claude_code.messages import (

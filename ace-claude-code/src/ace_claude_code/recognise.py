@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from ace.sniffing import head_records, trace_head
+from ace.integrations import head_records, trace_head
 
 __all__ = ["recognise"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ace.json_fields import Record, text_in
+from ace.integrations import Record, text_in
 
 __all__ = ["Records", "TranscriptError", "TranscriptSource", "read_records"]
 

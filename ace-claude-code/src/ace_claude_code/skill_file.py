@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from ace.context import ACEStepContext
-from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_arguments, checked_class
-from ace.managed_block import write_managed_block
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_arguments, checked_class, write_managed_block
 from ace.protocols import SkillbookReader
 
 __all__ = ["RULES_FILE", "SkillFileStep", "write_skill_file"]

@@ -9,8 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ace.context import ACEStepContext
-from ace.integrations import checked_arguments, corrections_in, extract_cited_skill_ids
-from ace.json_fields import Record, list_in, mapping_in, text_in
+from ace.integrations import (
+    Record,
+    checked_arguments,
+    corrections_in,
+    extract_cited_skill_ids,
+    list_in,
+    mapping_in,
+    text_in,
+)
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_claude_code.account import (
     costs_of_turns,

@@ -8,7 +8,7 @@ Example:
     2
 """
 
-from ace.lazy_exports import lazy_exports as _lazy_exports
+from ace._internal.lazy_exports import lazy_exports as _lazy_exports
 
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
 TYPE_CHECKING = False
@@ -328,22 +328,16 @@ _find, __dir__ = _lazy_exports(
 
 _PACKAGES = frozenset(
     {
-        "atomic_file",
         "calls",
         "cases",
         "cli",
         "context",
         "deduplication",
-        "detached",
         "environments",
         "evaluation",
-        "gc_pause",
+        "implementations",
         "insights",
         "integrations",
-        "json_edit",
-        "json_fields",
-        "lazy_exports",
-        "managed_block",
         "otlp",
         "outputs",
         "pipeline",
@@ -352,14 +346,12 @@ _PACKAGES = frozenset(
         "protocols",
         "providers",
         "redaction",
-        "registry",
         "retrieval",
         "roles",
         "rr",
         "runners",
         "skill",
         "skillbook",
-        "sniffing",
         "steps",
         "testing",
         "trace_log",

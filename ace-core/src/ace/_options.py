@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from ace.arguments import one_of, real_number, shown, whole_number
+from ace._internal.arguments import one_of, real_number, shown, whole_number
 
 __all__ = [
     "Option",
@@ -120,9 +120,6 @@ class Option:
     def check(self, value: object) -> None:
         """Check the value of a keyword.
 
-        Args:
-            value: The value.
-
         Raises:
             ValueError: It is out of range. The text names the option.
         """
@@ -141,9 +138,6 @@ class Option:
 
     def checked(self, value: object) -> SettingValue:
         """Return a value from a settings file or the command line. An empty text unsets an option that can be unset.
-
-        Args:
-            value: The value.
 
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
@@ -166,9 +160,6 @@ class Option:
 
     def parsed(self, text: str) -> SettingValue:
         """Return the value that a variable or `--set` contains.
-
-        Args:
-            text: The text.
 
         Raises:
             ValueError: It cannot be a value. The text says what is accepted.
@@ -288,20 +279,13 @@ def _named(field: dataclasses.Field[Any], declaration: Option, infer: bool) -> O
 
 
 def keywords_of(settings: object) -> dict[str, Any]:
-    """Return the values of a dataclass of settings, without those that are only keywords of Python.
-
-    Args:
-        settings: The settings.
-    """
+    """Return the values of a dataclass of settings, without those that are only keywords of Python."""
     kind: Any = type(settings)
     return {found.name: getattr(settings, found.name) for found in options_of(kind) if not found.python_only}
 
 
 def check_options(settings: object) -> None:
     """Check the values of a dataclass of settings.
-
-    Args:
-        settings: The settings.
 
     Raises:
         ValueError: A value is out of range. The text names the option.

@@ -11,7 +11,7 @@ from functools import partial
 from json import loads
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ace.arguments import checked_arguments, checked_class, instance_of, one_of, whole_number
+from ace._internal.arguments import checked_arguments, checked_class, instance_of, one_of, whole_number
 from ace.skill import CaseCheck
 
 if TYPE_CHECKING:

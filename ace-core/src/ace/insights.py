@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, get_args
 
-from ace.arguments import checked_class, one_of, shown, whole_number
-from ace.atomic_file import append_whole, appended_file
+from ace._internal.arguments import checked_class, one_of, shown, whole_number
+from ace._internal.atomic_file import append_whole, appended_file
+from ace._internal.json_fields import Record, list_in, text_in
 from ace.deduplication.wording import may_contradict, stated_values, telling_words
-from ace.json_fields import Record, list_in, text_in
 
 if TYPE_CHECKING:
     from ace.protocols.deduplication import EmbedderLike

@@ -5,6 +5,11 @@
 - the corrections in a conversation: `corrections_in`;
 - a framework that has to answer in time: `within_seconds`;
 - checked arguments: `checked_arguments`, `checked_class`;
+- the names of a package that are imported on first use: `lazy_exports`;
+- files that survive a crash (`append_line`, `replace_file`, `write_durably`) and their locks (`file_lock`,
+  `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
+  of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`, `trace_head`);
+- learning in a separate process: `JobQueue`, `Job`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
@@ -20,10 +25,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ace.lazy_exports import lazy_exports
+from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ace.arguments import checked_arguments, checked_class
+    from ace._internal.arguments import checked_arguments, checked_class, closest_name, shown
+    from ace._internal.atomic_file import (
+        append_line,
+        file_lock,
+        folder_lock,
+        passing_lock,
+        real_path,
+        replace_file,
+        write_durably,
+    )
+    from ace._internal.detached import LEARNER_AT_WORK, LEARNING_VARIABLE, Job, JobQueue, MadeFolders
+    from ace._internal.json_edit import (
+        InsertedMember,
+        JsonTextError,
+        check_json,
+        insert_member,
+        remove_member,
+        string_at,
+        value_at,
+    )
+    from ace._internal.json_fields import Record, list_in, mapping_in, number_in, text_in
+    from ace._internal.managed_block import (
+        BEGIN_MARK,
+        END_MARK,
+        ManagedBlockError,
+        read_managed_block,
+        replace_managed_block,
+        write_managed_block,
+    )
+    from ace._internal.sniffing import head_records, trace_head
     from ace.calls import within_seconds
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
@@ -37,47 +71,93 @@ if TYPE_CHECKING:
     from ace.roles.prompts import extract_cited_skill_ids, wrap_skillbook_for_external_agent
 
 __all__ = [
+    "BEGIN_MARK",
     "DONE",
+    "END_MARK",
     "INTERRUPTED",
+    "LEARNER_AT_WORK",
+    "LEARNING_VARIABLE",
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "WITH_FAILURES",
     "BatchJudged",
+    "InsertedMember",
+    "Job",
+    "JobQueue",
+    "JsonTextError",
+    "MadeFolders",
+    "ManagedBlockError",
     "ModelCalled",
+    "Record",
     "SampleEnded",
     "SettingTable",
     "SkillsChanged",
     "StepEnded",
     "UsageError",
     "all_samples",
+    "append_line",
     "change_counts",
     "check_is_path",
+    "check_json",
     "checked_arguments",
     "checked_class",
+    "closest_name",
     "corrections_in",
     "counted",
     "described",
     "extract_cited_skill_ids",
+    "file_lock",
+    "folder_lock",
+    "head_records",
+    "insert_member",
     "is_terminal",
+    "lazy_exports",
+    "list_in",
+    "mapping_in",
     "note",
+    "number_in",
     "observing",
+    "passing_lock",
     "place_of",
     "print_json",
     "print_table",
     "print_text",
+    "read_managed_block",
+    "real_path",
+    "remove_member",
+    "replace_file",
+    "replace_managed_block",
     "run_interruptibly",
     "setting_tables",
+    "shown",
+    "string_at",
+    "text_in",
+    "trace_head",
+    "value_at",
     "warnings_shown",
     "within_seconds",
     "wrap_skillbook_for_external_agent",
+    "write_durably",
+    "write_managed_block",
 ]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "BEGIN_MARK": "_internal.managed_block",
         "BatchJudged": "protocols.observers",
         "DONE": "cli.errors",
+        "END_MARK": "_internal.managed_block",
         "INTERRUPTED": "cli.errors",
+        "InsertedMember": "_internal.json_edit",
+        "Job": "_internal.detached",
+        "JobQueue": "_internal.detached",
+        "JsonTextError": "_internal.json_edit",
+        "LEARNER_AT_WORK": "_internal.detached",
+        "LEARNING_VARIABLE": "_internal.detached",
+        "MadeFolders": "_internal.detached",
+        "ManagedBlockError": "_internal.managed_block",
         "ModelCalled": "protocols.observers",
+        "Record": "_internal.json_fields",
         "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
         "SettingTable": "cli.settings_file",
@@ -86,26 +166,49 @@ __getattr__, __dir__ = lazy_exports(
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
         "all_samples": "cli.learning.sample_files",
+        "append_line": "_internal.atomic_file",
         "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",
-        "checked_arguments": "arguments",
-        "checked_class": "arguments",
+        "check_json": "_internal.json_edit",
+        "checked_arguments": "_internal.arguments",
+        "checked_class": "_internal.arguments",
+        "closest_name": "_internal.arguments",
         "corrections_in": "cases",
         "counted": "cli.console",
         "described": "cli.skillbooks.history",
         "extract_cited_skill_ids": "roles.prompts",
+        "file_lock": "_internal.atomic_file",
+        "folder_lock": "_internal.atomic_file",
+        "head_records": "_internal.sniffing",
+        "insert_member": "_internal.json_edit",
         "is_terminal": "cli.console",
+        "list_in": "_internal.json_fields",
+        "mapping_in": "_internal.json_fields",
         "note": "cli.console",
+        "number_in": "_internal.json_fields",
         "observing": "protocols.observers",
+        "passing_lock": "_internal.atomic_file",
         "place_of": "cli.skillbooks.history",
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",
+        "read_managed_block": "_internal.managed_block",
+        "real_path": "_internal.atomic_file",
+        "remove_member": "_internal.json_edit",
+        "replace_file": "_internal.atomic_file",
+        "replace_managed_block": "_internal.managed_block",
         "run_interruptibly": "cli.signals",
         "setting_tables": "cli.settings_file",
+        "shown": "_internal.arguments",
+        "string_at": "_internal.json_edit",
+        "text_in": "_internal.json_fields",
+        "trace_head": "_internal.sniffing",
+        "value_at": "_internal.json_edit",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",
+        "write_durably": "_internal.atomic_file",
+        "write_managed_block": "_internal.managed_block",
     },
     below="ace",
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
-from ace.arguments import checked_class, with_method
+from ace._internal.arguments import checked_class, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, call_environment, finished
 from ace.calls.model_calls import CallScope, call_scope, current_call_scope, redactor_for
 from ace.cases import answer_passes, worked_example

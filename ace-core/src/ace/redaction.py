@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from html.entities import html5
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 
 __all__ = ["PERSONAL_DATA", "Finding", "Redactor", "SensitiveClass", "find", "redact"]
 

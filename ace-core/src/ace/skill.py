@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from ace.arguments import instance_of
-from ace.decoding import NO_OTHER_FIELDS, Count, DecodingError, Exactly, Finite, Truth, decoded
-from ace.json_fields import JsonValue
+from ace._internal.arguments import instance_of
+from ace._internal.decoding import NO_OTHER_FIELDS, Count, DecodingError, Exactly, Finite, Truth, decoded
+from ace._internal.json_fields import JsonValue
 
 TAGS = ("helpful", "harmful", "neutral")
 """The counters of a skill, which are the only valid tags."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ace.arguments import instance_of, shown
+from ace._internal.arguments import instance_of, shown
 from ace.skill import TAGS, InsightSource, SkillCase
 
 EVIDENCE_TRACES: Final = "evidence_traces"

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.calls import BLOCKING, ON_LOOP, AnswerProblem, Calling, RejectedAnswer, finished, note_model_call, until_usable
-from ace.integrations import checked_class, within_seconds
-from ace.json_fields import number_in
+from ace.integrations import checked_class, number_in, within_seconds
 from ace.protocols import (
     LLMAuthenticationError,
     LLMCallError,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ace.lazy_exports import lazy_exports
+from ace.integrations import lazy_exports
 
 if TYPE_CHECKING:
     from ace_mcp.config import MCPServerConfig

@@ -19,8 +19,17 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from ace.atomic_file import folder_lock, real_path, write_durably
-from ace.json_edit import InsertedMember, JsonTextError, check_json, insert_member, remove_member, value_at
+from ace.integrations import (
+    InsertedMember,
+    JsonTextError,
+    check_json,
+    folder_lock,
+    insert_member,
+    real_path,
+    remove_member,
+    value_at,
+    write_durably,
+)
 from ace_mcp.config import data_folder
 
 __all__ = [

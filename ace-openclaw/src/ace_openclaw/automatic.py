@@ -15,8 +15,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.atomic_file import file_lock, replace_file
-from ace.integrations import counted
+from ace.integrations import counted, file_lock, replace_file
 from ace_openclaw.home import ace_folder, learner_lock_path
 from ace_openclaw.settings import InstallError, Settings, read_settings
 

@@ -11,8 +11,15 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from ace.atomic_file import folder_lock, replace_file, write_durably
-from ace.json_edit import JsonTextError, insert_member, remove_member, value_at
+from ace.integrations import (
+    JsonTextError,
+    folder_lock,
+    insert_member,
+    remove_member,
+    replace_file,
+    value_at,
+    write_durably,
+)
 from ace_openclaw.home import captured_file, queue_folder
 from ace_openclaw.settings import InstallError, Settings
 

@@ -112,7 +112,7 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         keep_skills: Keep the skillbook.
     """
-    from ace.managed_block import ManagedBlockError
+    from ace.integrations import ManagedBlockError
     from ace_openclaw.home import state_folder
     from ace_openclaw.installing import uninstall as remove
     from ace_openclaw.learning import LEARNER_AT_WORK

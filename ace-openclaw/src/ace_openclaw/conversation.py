@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace.json_fields import Record, number_in, text_in
+from ace.integrations import Record, number_in, text_in
 from ace_openclaw.messages import is_echo, message_of, question_in
 from ace_openclaw.reading.session import StoredSession
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ace.json_fields import Record, mapping_in, text_in
+from ace.integrations import Record, mapping_in, text_in
 from ace_openclaw.home import session_files
 from ace_openclaw.learning_report import LearningReport
 from ace_openclaw.reading.database import schema_note

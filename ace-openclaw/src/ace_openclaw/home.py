@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ace.json_edit import string_at
+from ace.integrations import string_at
 from ace_openclaw.reading.exported import BRANCH_FILE
 from ace_openclaw.reading.session import SessionReadError
 

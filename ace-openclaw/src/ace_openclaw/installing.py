@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.atomic_file import file_lock
+from ace.integrations import file_lock
 from ace_openclaw.capture import add_plugin, planned_capture, plugin_folder, remove_plugin
 from ace_openclaw.home import ace_folder, learner_lock_path, skillbook_path
 from ace_openclaw.settings import Settings, read_settings, settings_path, write_settings

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ace.atomic_file import file_lock
-from ace.integrations import ModelCalled, SampleEnded, UsageError, observing
-from ace.managed_block import ManagedBlockError
+from ace.integrations import ManagedBlockError, ModelCalled, SampleEnded, UsageError, file_lock, observing
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.runners import SpendLedger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace.integrations import Record, list_in, mapping_in, number_in, text_in
 from ace.traces import TraceStep, trace_step
 
 __all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from ace.sniffing import head_records, trace_head
+from ace.integrations import head_records, trace_head
 from ace_openclaw.reading.json_lines import without_stray_start
 
 __all__ = ["recognise"]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from ace.calls import own_twin
 from ace.context import ACEStepContext
-from ace.integrations import checked_arguments
-from ace.json_fields import Record, text_in
+from ace.integrations import Record, checked_arguments, text_in
 from ace.pipeline import PipelineCancelled
 from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client
 from ace_openclaw.found_turns import Source, found_turns

@@ -6,9 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ace.atomic_file import replace_file
-from ace.json_edit import InsertedMember
-from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace.integrations import InsertedMember, Record, list_in, mapping_in, number_in, replace_file, text_in
 from ace_openclaw.home import ace_folder, make_ace_folder
 
 __all__ = ["DEFAULT_BUDGET_USD", "InstallError", "Settings", "read_settings", "settings_path", "write_settings"]

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from ace.context import ACEStepContext
-from ace.integrations import checked_arguments, corrections_in, extract_cited_skill_ids
-from ace.json_fields import mapping_in, number_in, text_in
+from ace.integrations import checked_arguments, corrections_in, extract_cited_skill_ids, mapping_in, number_in, text_in
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
 from ace_openclaw.messages import calls_tools, is_echo, message_of, own_words, problem_of, steps_in

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.atomic_file import replace_file
-from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.integrations import Record, mapping_in, number_in, replace_file, text_in
 from ace.pipeline import PipelineCancelled
 from ace.protocols import LLMAuthenticationError, LLMCallError
 from ace_openclaw.home import queue_folder

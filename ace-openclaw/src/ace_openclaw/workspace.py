@@ -5,8 +5,15 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ace.atomic_file import folder_lock, write_durably
-from ace.managed_block import BEGIN_MARK, END_MARK, ManagedBlockError, read_managed_block, replace_managed_block
+from ace.integrations import (
+    BEGIN_MARK,
+    END_MARK,
+    ManagedBlockError,
+    folder_lock,
+    read_managed_block,
+    replace_managed_block,
+    write_durably,
+)
 from ace.skillbook import Skillbook
 
 __all__ = ["FILE_LIMIT", "SKILL_NAME", "remove_skills", "write_skills"]

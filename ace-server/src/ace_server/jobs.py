@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import sqlalchemy as sa
 
-from ace.atomic_file import passing_lock
-from ace.integrations import UsageError
+from ace.integrations import UsageError, passing_lock
 from ace.pipeline import CancellationToken
 from ace.skillbook import SkillbookError
 from ace_server import tables

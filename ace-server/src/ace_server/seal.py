@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.atomic_file import folder_lock, write_durably
-from ace.integrations import UsageError
+from ace.integrations import UsageError, folder_lock, write_durably
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet

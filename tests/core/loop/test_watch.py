@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from ace._internal.managed_block import read_managed_block
 from ace.insights import InsightLog
-from ace.managed_block import read_managed_block
 from ace.skillbook import Skillbook
 from ace.steps.artifacts import artifacts_in
 from ace.trace_log import running_watcher

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ace import LiteLLMClient, LocalLLMClient
-from ace.arguments import is_http_address
+from ace._internal.arguments import is_http_address
 from ace.providers import InstructorClient, LiteLLMConfig, LiteLLMEmbedder
 from ace.runners.clients import client_from_model
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ace.json_fields import JsonValue
+from ace._internal.json_fields import JsonValue
 from ace.rr import SandboxError, SandboxLimits, TraceSandbox
 from tests.core.rr.short_limits import ShortSandbox, ran
 from tests.requirement import missing

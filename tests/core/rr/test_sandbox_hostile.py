@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.json_fields import JsonValue
+from ace._internal.json_fields import JsonValue
 from ace.rr import SandboxLimits, TraceSandbox
 from tests.core.rr.short_limits import ShortSandbox, ran
 from tests.requirement import missing

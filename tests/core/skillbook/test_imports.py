@@ -10,7 +10,7 @@ from tests.core.skillbook.clocks import run_python
 
 def test_nothing_heavy_is_loaded() -> None:
     script = """
-import ace.skillbook, ace.managed_block, ace.retrieval, json, sys
+import ace.skillbook, ace._internal.managed_block, ace.retrieval, json, sys
 print(json.dumps(sorted(sys.modules)))
 """
     loaded = set(json.loads(run_python(script)))

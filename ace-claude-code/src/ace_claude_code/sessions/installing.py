@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.atomic_file import replace_file
-from ace.detached import JobQueue, MadeFolders
+from ace.integrations import replace_file
+from ace.integrations import JobQueue, MadeFolders
 from ace_claude_code.sessions.home import plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.detached import Job, JobQueue
+from ace.integrations import Job, JobQueue
 from ace_claude_code.sessions.home import state_folder
 from ace_claude_code.sessions.settings import SessionSettings, read_settings
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.atomic_file import append_line, replace_file
-from ace.detached import JobQueue
-from ace.json_fields import list_in, number_in, text_in
+from ace.integrations import append_line, replace_file
+from ace.integrations import JobQueue
+from ace.integrations import list_in, number_in, text_in
 
 __all__ = [
     "PRIVATE_VARIABLE",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ace.detached import JobQueue
+from ace.integrations import JobQueue
 from ace.integrations import counted
 from ace.runners import Spend, spend_of_days
 from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder

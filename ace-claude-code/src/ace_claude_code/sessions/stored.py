@@ -6,7 +6,7 @@ import json
 from itertools import islice
 from pathlib import Path
 
-from ace.json_fields import text_in
+from ace.integrations import text_in
 from ace_claude_code.sessions.home import project_key, repository_of, transcripts_folder
 
 __all__ = ["key_of_project", "key_of_transcript", "stored_sessions"]

@@ -20,7 +20,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, final
 
-from ace.arguments import shown
+from ace._internal.arguments import shown
 from ace.protocols.errors import RoleError
 
 if TYPE_CHECKING:

@@ -158,7 +158,7 @@ def _option_names(command: App) -> set[str]:
 
 def _unknown_option(option: str, command: App, chain: Sequence[str]) -> str:
     name = option.partition("=")[0]
-    from ace.arguments import closest_name  # only needed for an error
+    from ace._internal.arguments import closest_name  # only needed for an error
 
     near = closest_name(name, _option_names(command))
     meant = f"did you mean {near!r}? " if near else ""

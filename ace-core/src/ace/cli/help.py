@@ -314,7 +314,6 @@ def filled(text: str, columns: int, *, first: str = "", others: str = "") -> str
     """Return a text in lines; a name with hyphens stays in one.
 
     Args:
-        text: The text.
         columns: The width of the page.
         first: What the first line begins with.
         others: What the other lines begin with.

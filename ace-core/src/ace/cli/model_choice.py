@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ace.arguments import is_http_address
+from ace._internal.arguments import is_http_address
 from ace.cli.console import note, visible
 from ace.cli.errors import UsageError
 

@@ -66,8 +66,8 @@ class SettingOptions:
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values by the names of the settings; None for an option that was not given."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
-        return {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return {name: ",".join(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _parameter(setting: Option, command: str) -> Any:

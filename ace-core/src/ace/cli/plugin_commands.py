@@ -237,7 +237,6 @@ def print_plugin_failure(plugin: Plugin, error: Exception) -> int:
     """Say that the command of a plugin failed with an error that it did not expect.
 
     Args:
-        plugin: The plugin.
         error: What its command raised.
 
     Returns:

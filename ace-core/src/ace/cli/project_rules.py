@@ -34,7 +34,6 @@ def address_on_this_machine(name: str, address: str, _project: Path) -> str | No
 
     Args:
         name: The name of the setting.
-        address: The address.
     """
     if _is_this_machine(address):
         return None
@@ -60,7 +59,6 @@ def hosted_model(name: str, model: str, _project: Path) -> str | None:
 
     Args:
         name: The name of the setting.
-        model: The model.
 
     It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more ways
     than anyone can list.

@@ -379,7 +379,7 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
 
 def _check_is_of_plugin(path: Path, line: int, table: str) -> None:
     """Reject a table that cannot belong to a plugin. The plugin need not be installed, because projects are shared."""
-    from ace.arguments import closest_name  # only needed for a file with such a table
+    from ace._internal.arguments import closest_name  # only needed for a file with such a table
     from ace.cli.command_table import built_in_names
 
     shown_name = table[:LONGEST_NAME]
@@ -405,19 +405,14 @@ def _check_trusted(setting: Option, value: SettingValue, path: Path, line: int) 
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    from ace.arguments import closest_name  # only needed for an error
+    from ace._internal.arguments import closest_name  # only needed for an error
 
     near = closest_name(name, known)
     return f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
 
 
 def shown_setting(setting: Option, settings: Settings) -> SettingValue:
-    """Return the value of a setting as it may be shown: without keys, and without passwords in locations.
-
-    Args:
-        setting: The setting.
-        settings: The settings.
-    """
+    """Return the value of a setting as it may be shown: without keys, and without passwords in locations."""
     from ace.calls.secrets import HIDDEN, redact
     from ace.skillbook.locations import shown_location
 

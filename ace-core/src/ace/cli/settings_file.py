@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.arguments import shown
+from ace._internal.arguments import shown
 from ace.cli.errors import UsageError
 
 if TYPE_CHECKING:

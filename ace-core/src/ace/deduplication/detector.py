@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.deduplication.wording import compared_words, stated_values, telling_words
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn, find_embedder
 from ace.retrieval.vectors import embedded_texts

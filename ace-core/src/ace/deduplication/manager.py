@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from ace.arguments import checked_class, instance_of, with_method
+from ace._internal.arguments import checked_class, instance_of, with_method
 from ace.calls.calling import BLOCKING, call_consolidator, finished
 from ace.cases import check_passes, deciding_values, missing_values
 from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
 

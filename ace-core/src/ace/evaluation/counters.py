@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.context import SelectedSkills, SkillbookView
 from ace.protocols.gate import GateVerdict
 from ace.skill import TAGS

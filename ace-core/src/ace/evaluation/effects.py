@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.comparison import sample_changes
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.evaluator import Budget

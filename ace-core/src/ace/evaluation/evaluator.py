@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from ace.arguments import check_sample, checked_arguments, checked_class, whole_number, with_method
-from ace.atomic_file import append_line
+from ace._internal.arguments import check_sample, checked_arguments, checked_class, whole_number, with_method
+from ace._internal.atomic_file import append_line
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, ACEStepContext, SelectedSkills, SkillbookView
 from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts

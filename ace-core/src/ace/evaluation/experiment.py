@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from ace.arguments import checked_arguments, checked_class
+from ace._internal.arguments import checked_arguments, checked_class
 from ace.evaluation.comparison import Comparison, compare
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.splits import Splits

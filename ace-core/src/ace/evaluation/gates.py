@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
-from ace.arguments import checked_class, whole_number, with_method
+from ace._internal.arguments import checked_class, whole_number, with_method
 from ace.evaluation.counters import CounterGate
 from ace.proofs import CaseProver
 from ace.protocols.gate import GateVerdict

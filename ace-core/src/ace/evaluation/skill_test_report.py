@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.call_costs import Spent
 
 if TYPE_CHECKING:

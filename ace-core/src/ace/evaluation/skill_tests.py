@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
-from ace.arguments import checked_arguments, checked_class, whole_number
+from ace._internal.arguments import checked_arguments, checked_class, whole_number
 from ace.calls.calling import on_threads
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import answer_passes, why_not

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.context import ACESample
 
 __all__ = ["Splits", "check_disjoint", "split_samples"]

@@ -14,7 +14,7 @@ from itertools import product
 from statistics import NormalDist, fmean, variance
 from typing import SupportsFloat, TypeVar
 
-from ace.arguments import checked_arguments, real_number, shown, whole_number
+from ace._internal.arguments import checked_arguments, real_number, shown, whole_number
 
 __all__ = [
     "Interval",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final
 
-from ace.arguments import checked_arguments, checked_class
+from ace._internal.arguments import checked_arguments, checked_class
 from ace.context import ACEStepContext
 from ace.evaluation.splits import check_disjoint
 from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from ace.arguments import checked_class, whole_number
-from ace.atomic_file import append_line
+from ace._internal.arguments import checked_class, whole_number
+from ace._internal.atomic_file import append_line
 from ace.evaluation.call_costs import LearningCosts, Spent
 from ace.evaluation.evaluation import Evaluation, UnfinishedEvaluationError
 from ace.evaluation.evaluator import read_kept_lines

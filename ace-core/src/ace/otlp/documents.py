@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ace.arguments import checked_arguments
-from ace.json_fields import Record, list_in, mapping_in, text_in
+from ace._internal.arguments import checked_arguments
+from ace._internal.json_fields import Record, list_in, mapping_in, text_in
+from ace._internal.sniffing import trace_head
 from ace.otlp.spans import attributes_of, completed_json, is_of_agent
 from ace.protocols.trace_converters import TraceConversionError
-from ace.sniffing import trace_head
 
 __all__ = ["SpanRecords", "parts_of", "recognise", "records_in", "span_records"]
 

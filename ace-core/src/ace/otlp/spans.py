@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, TypeGuard
 
-from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace._internal.json_fields import Record, list_in, mapping_in, number_in, text_in
 
 __all__ = ["Call", "Message", "Span", "attributes_of", "completed_json", "is_of_agent", "span_of", "text_of"]
 

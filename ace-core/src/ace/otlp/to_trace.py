@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ace._internal.json_fields import Record, text_in
 from ace.cases import corrections_in
 from ace.context import ACEStepContext
-from ace.json_fields import Record, text_in
 from ace.otlp.documents import SpanRecords, span_records
 from ace.otlp.spans import Message, Span, span_of
 from ace.protocols.trace_converters import TraceConversionError

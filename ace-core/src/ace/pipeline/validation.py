@@ -69,7 +69,7 @@ def _problem(method: Callable[..., object], args: tuple[object, ...], kwargs: di
         return None
     owner = type(args[0]).__name__ if args else ""
     called = owner if method.__name__ == "__init__" else f"{owner}.{method.__name__}"
-    # The engine imports nothing of ace, so it does not have `ace.arguments.closest_name`.
+    # The engine imports nothing of ace, so it does not have `ace._internal.arguments.closest_name`.
     near = difflib.get_close_matches(unknown, names[1:], 1, cutoff=0.7)
     advice = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(names[1:])}"
     return f"{called}() got an unexpected keyword argument {unknown!r}; {advice}"

@@ -106,7 +106,7 @@ class Catalogue:
         if wanted in RESERVED:
             return f"plugin {wanted!r} is not installed; it comes with {RESERVED[wanted]!r}"
         known = sorted({plugin.name for plugin in self.plugins()})
-        from ace.arguments import closest_name  # only needed for an error
+        from ace._internal.arguments import closest_name  # only needed for an error
 
         near = closest_name(wanted, known)
         if near:

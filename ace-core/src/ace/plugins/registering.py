@@ -8,6 +8,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ace._internal.registry import filled
 from ace.plugins.catalogue import catalogue
 from ace.plugins.discovery import InstalledPlugin
 from ace.plugins.errors import PluginConflictError, PluginError
@@ -21,7 +22,6 @@ from ace.plugins.specs import (
     StoreSpec,
     TraceConverterSpec,
 )
-from ace.registry import filled
 
 if TYPE_CHECKING:
     from ace.protocols.trace_converters import TraceConverter
@@ -88,7 +88,7 @@ _BUILT_IN.specs = {
 
 
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-    """Register what plugins provide of one kind. `ace.registry.fill` calls it unless that has been done already.
+    """Register what plugins provide of one kind. `registry.fill` calls it unless that has been done already.
 
     Args:
         kind: The kind, such as `trace_converters`.

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from ace.arguments import checked_class
-from ace.registry import Registry
+from ace._internal.arguments import checked_class
+from ace._internal.registry import Registry
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase

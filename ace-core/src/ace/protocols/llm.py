@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
-from ace.registry import Registry
+from ace._internal.registry import Registry
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from ace._internal.registry import Registry
 from ace.protocols.errors import error_text
-from ace.registry import Registry
 
 __all__ = [
     "AnswerEvaluated",

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ace._internal.registry import Registry
 from ace.protocols.errors import error_text
-from ace.registry import Registry
 
 __all__ = [
     "AmbiguousTraceError",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ace.arguments import checked_class, http_address, instance_of, real_number
+from ace._internal.arguments import checked_class, http_address, instance_of, real_number
 from ace.protocols.errors import LLMCallError, LLMError
 from ace.protocols.llm import Usage
 from ace.providers import litellm_library

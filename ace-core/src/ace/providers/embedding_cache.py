@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
-from ace.atomic_file import create_private
+from ace._internal.arguments import checked_class
+from ace._internal.atomic_file import create_private
 
 if TYPE_CHECKING:
     import sqlite3

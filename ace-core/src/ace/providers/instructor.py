@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
-from ace.arguments import checked_arguments, whole_number
+from ace._internal.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import AnswerProblem, RejectedAnswer, current_answer_budget, until_usable
 from ace.calls.secrets import known_secrets, redact

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from ace.arguments import (
+from ace._internal.arguments import (
     checked_arguments,
     checked_class,
     http_address,

@@ -24,8 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
+from ace._internal.gc_pause import gc_paused
 from ace.calls.calling import within_seconds
-from ace.gc_pause import gc_paused
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
 

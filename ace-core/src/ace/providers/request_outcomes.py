@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ace.arguments import real_number, whole_number
+from ace._internal.arguments import real_number, whole_number
 from ace.calls.secrets import environment_secrets, redact, secrets_in
 from ace.protocols.llm import LLMResponse, Usage
 

@@ -13,7 +13,7 @@ from itertools import compress
 from operator import is_not
 from typing import Final, NamedTuple, final
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.skill import Skill
 
 __all__ = ["Differences", "LexicalIndex", "LexicalRanker", "differences", "helpfulness", "proven_relevance", "words"]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Protocol, final, runtime_checkable
 
-from ace.arguments import checked_class, instance_of, whole_number
+from ace._internal.arguments import checked_class, instance_of, whole_number
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 

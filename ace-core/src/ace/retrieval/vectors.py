@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.retrieval.lexical import WEIGHT, differences, helpfulness
 from ace.skill import Skill
 

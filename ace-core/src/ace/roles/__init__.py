@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ace.lazy_exports import lazy_exports
+from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.roles.agent import Agent

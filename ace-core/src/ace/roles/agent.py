@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from ace.arguments import checked_arguments, instance_of, whole_number
+from ace._internal.arguments import checked_arguments, instance_of, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.outputs import AgentOutput
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final, Protocol, runtime_checkable
 
-from ace.arguments import instance_of, with_method
+from ace._internal.arguments import instance_of, with_method
 from ace.protocols.errors import encodable
 from ace.protocols.llm import LayeredPrompt
 from ace.protocols.roles import SkillbookReader

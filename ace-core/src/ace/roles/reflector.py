@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ace.arguments import checked_arguments, whole_number
+from ace._internal.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.outputs import AgentOutput, ReflectorOutput

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ace.arguments import with_method
+from ace._internal.arguments import with_method
 from ace.calls.calling import Calling, call_client
 from ace.calls.model_calls import (
     AnswerProblem,

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
-from ace.arguments import checked_arguments, whole_number
+from ace._internal.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput, UpdatesOutput

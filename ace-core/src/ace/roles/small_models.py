@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ace.arguments import checked_arguments, checked_class
+from ace._internal.arguments import checked_arguments, checked_class
 from ace.calls.calling import Calling
 from ace.calls.model_calls import redactor_for
 from ace.cases import cases_of, missing_values, worked_example

@@ -3,7 +3,7 @@
 Sessions require the extra `ace-core[rr]`; without it, this package can be imported, but no session can be started.
 """
 
-from ace.lazy_exports import lazy_exports
+from ace._internal.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

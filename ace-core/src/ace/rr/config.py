@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace.arguments import instance_of, whole_number
+from ace._internal.arguments import instance_of, whole_number
 from ace.protocols.errors import UnusableAnswerError
 
 __all__ = ["RRConfig", "ReflectionLimitError"]

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import checked_arguments, instance_of, with_method
+from ace._internal.arguments import checked_arguments, instance_of, with_method
 from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
 from ace.context import ACEStepContext
 from ace.outputs import AgentOutput, ReflectorOutput

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import whole_number
-from ace.json_fields import JsonValue
+from ace._internal.arguments import whole_number
+from ace._internal.json_fields import JsonValue
 from ace.rr import session, session_difflib, session_statistics, trace_context
 
 if TYPE_CHECKING:

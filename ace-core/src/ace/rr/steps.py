@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from ace.arguments import with_method
+from ace._internal.arguments import with_method
 from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.outputs import ReflectorOutput
 from ace.pipeline import StepContext

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, final
 
-from ace.arguments import whole_number, with_method
+from ace._internal.arguments import whole_number, with_method
 from ace.calls.calling import on_threads
 from ace.calls.model_calls import current_call_scope
 from ace.protocols.llm import LLMResponse, Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ace.lazy_exports import lazy_exports
+from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.runners.ace import ACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import check_sample, checked_arguments, with_method
+from ace._internal.arguments import check_sample, checked_arguments, with_method
 from ace.calls.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options

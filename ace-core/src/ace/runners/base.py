@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from ace.arguments import check_keywords, checked_arguments, instance_of, whole_number
+from ace._internal.arguments import check_keywords, checked_arguments, instance_of, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import check_keywords, shown
+from ace._internal.arguments import check_keywords, shown
 from ace.protocols.llm import find_model_prefix
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ace.arguments import instance_of
-from ace.registry import Registry
+from ace._internal.arguments import instance_of
+from ace._internal.registry import Registry
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

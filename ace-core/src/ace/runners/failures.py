@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ace.atomic_file import append_line
+from ace._internal.atomic_file import append_line
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of
 from ace.redaction import Redactor
 from ace.runners.samples import DrawnSample, RecordedTrace

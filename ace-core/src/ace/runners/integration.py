@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import check_keywords, checked_arguments
+from ace._internal.arguments import check_keywords, checked_arguments
 from ace.calls.calling import own_twin
 from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner

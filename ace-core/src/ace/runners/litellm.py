@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from ace.arguments import checked_arguments, instance_of, sequence_of_steps
+from ace._internal.arguments import checked_arguments, instance_of, sequence_of_steps
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, finished
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, SkillbookView

@@ -23,7 +23,6 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
     """Check that what a pipeline learns is written into the book of its runner.
 
     Args:
-        pipeline: The pipeline.
         skillbook: The book of the runner.
         runner: The name of the runner, for the error.
 
@@ -33,9 +32,9 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
     steps = list(_all_steps(pipeline.steps))
     others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
     if others:
-        held = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
+        owners = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
         raise ValueError(
-            f"{held}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
+            f"{owners}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
             f"{runner}.skillbook. Create the steps with skillbook=book, and create the runner with the same book"
         )
     learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]
@@ -77,7 +76,6 @@ def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pip
 
     Args:
         pipeline: The other one.
-        steps: The steps.
     """
     return Pipeline[ACEStepContext](
         steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
@@ -99,7 +97,6 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
     """Return a copy of a step with every reference to the old book replaced, or the step itself if it has none.
 
     Args:
-        step: The step.
         old: The book that it changes.
         new: The book that the returned step changes.
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from ace._internal.arguments import instance_of, whole_number
 from ace._options import check_options, learning_option, option, refused
-from ace.arguments import instance_of, whole_number
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

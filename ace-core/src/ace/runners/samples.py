@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ace.arguments import checked_class, whole_number
+from ace._internal.arguments import checked_class, whole_number
 from ace.protocols.errors import attribute_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace._internal.arguments import checked_class, file_path, instance_of, sequence_of_steps, whole_number, with_method
 from ace._options import learning_option, option
-from ace.arguments import checked_class, file_path, instance_of, sequence_of_steps, whole_number, with_method
 from ace.steps.tail_settings import TailSettings
 
 # The command line reads these declarations: what is slow to import is imported where it is used.

@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-from ace.atomic_file import append_line
-from ace.json_fields import number_in
+from ace._internal.atomic_file import append_line
+from ace._internal.json_fields import number_in
 from ace.protocols.observers import BatchJudged, Event, ModelCalled, StepEnded
 
 __all__ = ["RunSpend", "RunSpendCounter", "Spend", "SpendLedger", "StepTimes", "spend_of_days"]

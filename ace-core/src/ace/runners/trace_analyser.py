@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.calls.calling import own_twin
 from ace.context import ACEStepContext
 from ace.runners.base import ACERunner

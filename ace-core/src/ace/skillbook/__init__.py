@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ace.lazy_exports import lazy_exports
+from ace._internal.lazy_exports import lazy_exports
 from ace.skillbook.book import Skillbook
 from ace.skillbook.errors import (
     EventRefusedError,

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments, file_path, instance_of, whole_number
-from ace.atomic_file import check_can_write, real_path
-from ace.gc_pause import gc_paused
-from ace.json_fields import JsonValue
+from ace._internal.arguments import checked_arguments, file_path, instance_of, whole_number
+from ace._internal.atomic_file import check_can_write, real_path
+from ace._internal.gc_pause import gc_paused
+from ace._internal.json_fields import JsonValue
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection

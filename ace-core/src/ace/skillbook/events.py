@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
-from ace.decoding import LARGEST_COUNT, NO_OTHER_FIELDS, Count, Exactly, Truth, shown
+from ace._internal.decoding import LARGEST_COUNT, NO_OTHER_FIELDS, Count, Exactly, Truth, shown
 from ace.skill import (
     INVALID,
     MAX_CASES,

@@ -31,9 +31,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from ace.arguments import instance_of
-from ace.decoding import LARGEST_COUNT
-from ace.gc_pause import gc_paused
+from ace._internal.arguments import instance_of
+from ace._internal.decoding import LARGEST_COUNT
+from ace._internal.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook import history
 from ace.skillbook.errors import EventRefusedError, SkillbookError, SkillbookFileError, SkillbookStoreError
@@ -376,7 +376,7 @@ class StoreBinding:
         """
         rebase = Rebase()
         tries = 0
-        # No lock is held on the store between two tries: whoever appends first wins, and the others reapply their
+        # No lock is held on the store between two tries: the first writer to append wins, and the others reapply their
         # changes. A batch with a key is written even if it is empty, because it marks the sample as done.
         while journal.events or note.key is not None:
             try:

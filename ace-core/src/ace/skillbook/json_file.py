@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from ace.atomic_file import check_can_write, folder_lock, real_path, write_durably
+from ace._internal.atomic_file import check_can_write, folder_lock, real_path, write_durably
 from ace.skill import missing_cases
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
 from ace.skillbook.events import CaseChange, CasesChanged, Event, Imported

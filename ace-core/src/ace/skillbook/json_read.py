@@ -16,8 +16,8 @@ from itertools import chain
 from types import NoneType
 from typing import Any, TypeVar
 
-from ace.arguments import instance_of
-from ace.decoding import LARGEST_COUNT, Count, DecodingError, decoded, shown
+from ace._internal.arguments import instance_of
+from ace._internal.decoding import LARGEST_COUNT, Count, DecodingError, decoded, shown
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -48,8 +48,7 @@ def checked(form: type[T], value: object, place: str) -> T:
     """Return a value as an instance of a type.
 
     Args:
-        form: The type, see `ace.decoding.decoded`.
-        value: The value.
+        form: The type, see `ace._internal.decoding.decoded`.
         place: The place of the value in the file, for the error.
 
     Raises:
@@ -449,13 +448,13 @@ def read_skill(id: str, data: Any) -> Skill:
         data: Its fields; all but section and content may be missing.
     """
     place = f"skills[{id!r}]"
-    given = object_value(data, place)
-    if given.get("id", id) != id:
-        raise SkillbookFileError(f"the field id has a different value: {shown(given['id'])}", place=place)
+    fields_of_skill = object_value(data, place)
+    if fields_of_skill.get("id", id) != id:
+        raise SkillbookFileError(f"the field id has a different value: {shown(fields_of_skill['id'])}", place=place)
     if not id:
         raise SkillbookFileError("an id cannot be empty", place=place)
-    fields = {name: value for name, value in given.items() if value is not None or name not in _MAY_BE_NULL}
-    fields |= {"id": id, "embedding": vector_bytes(given.get("embedding"), f"{place}.embedding")}
+    fields = {name: value for name, value in fields_of_skill.items() if value is not None or name not in _MAY_BE_NULL}
+    fields |= {"id": id, "embedding": vector_bytes(fields_of_skill.get("embedding"), f"{place}.embedding")}
     if isinstance(sources := fields.get("sources"), list):
         fields["sources"] = list(map(_without_nulls, sources))
     if "cases" in fields:

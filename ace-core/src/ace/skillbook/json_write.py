@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from json.encoder import encode_basestring as quote
 
-from ace.json_fields import JsonValue
+from ace._internal.json_fields import JsonValue
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase
 from ace.skillbook.state import BookState
 

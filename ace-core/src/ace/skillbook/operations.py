@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ace.arguments import instance_of, shown, whole_number
-from ace.decoding import LARGEST_COUNT
+from ace._internal.arguments import instance_of, shown, whole_number
+from ace._internal.decoding import LARGEST_COUNT
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, final
 
-from ace.atomic_file import create_private, make_folder
-from ace.decoding import LARGEST_COUNT
+from ace._internal.atomic_file import create_private, make_folder
+from ace._internal.decoding import LARGEST_COUNT
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
 
 VECTOR_TABLES: Final = (

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import NoneType
 from typing import final
 
-from ace.atomic_file import passing_lock
-from ace.decoding import LARGEST_COUNT
+from ace._internal.atomic_file import passing_lock
+from ace._internal.decoding import LARGEST_COUNT
 from ace.skillbook.sqlite_file import (
     COLUMNS,
     SqliteFile,

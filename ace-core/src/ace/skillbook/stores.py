@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ace.arguments import file_path
-from ace.registry import Registry, fill
+from ace._internal.arguments import file_path
+from ace._internal.registry import Registry, fill
 from ace.skillbook.locations import has_scheme, shown_location
 
 if TYPE_CHECKING:

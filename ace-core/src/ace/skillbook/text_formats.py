@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from ace.arguments import file_path, instance_of
-from ace.atomic_file import replace_file
+from ace._internal.arguments import file_path, instance_of
+from ace._internal.atomic_file import replace_file
 from ace.skill import InsightSource, Skill
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.json_file import whole_file

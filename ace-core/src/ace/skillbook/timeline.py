@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from ace.gc_pause import gc_paused
+from ace._internal.gc_pause import gc_paused
 from ace.skill import ACTIVE, Skill
 from ace.skillbook import history
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError

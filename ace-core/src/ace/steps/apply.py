@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Unpack
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
+from ace._internal.json_fields import list_in, mapping_in
 from ace.context import ACEStepContext
-from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import RecentReflections, is_learned, needed, run_of

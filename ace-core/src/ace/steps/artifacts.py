@@ -25,12 +25,12 @@ from json.encoder import encode_basestring as quote
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.arguments import checked_arguments, checked_class, file_path, one_of, whole_number
-from ace.atomic_file import PRIVATE, make_folder
+from ace._internal.arguments import checked_arguments, checked_class, file_path, one_of, whole_number
+from ace._internal.atomic_file import PRIVATE, make_folder
+from ace._internal.json_fields import Record, list_in, mapping_in
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.insights import Insight
-from ace.json_fields import Record, list_in, mapping_in
 from ace.protocols.observers import ArtifactWritten, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class, file_path, one_of, whole_number, with_method
-from ace.atomic_file import replace_file
+from ace._internal.arguments import checked_class, file_path, one_of, whole_number, with_method
+from ace._internal.atomic_file import replace_file
+from ace._internal.managed_block import write_managed_block
 from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
-from ace.managed_block import write_managed_block
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.steps.context_access import recent_reflections_after, run_of

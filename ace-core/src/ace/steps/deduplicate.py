@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ace.arguments import checked_class, whole_number
+from ace._internal.arguments import checked_class, whole_number
 from ace.calls.calling import BLOCKING, call_role, checked, finished
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACEStepContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from ace.arguments import checked_class, instance_of, with_method
+from ace._internal.arguments import checked_class, instance_of, with_method
 from ace.context import ACEStepContext, SkillbookView
 from ace.protocols.gate import GateVerdict
 from ace.protocols.observers import BatchJudged, emit, is_observed

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace.arguments import checked_class, instance_of, one_of, shown
+from ace._internal.arguments import checked_class, instance_of, one_of, shown
+from ace._internal.json_fields import mapping_in, text_in
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.deduplication.wording import stated_values
 from ace.insights import Insight, InsightLog, confidence
-from ace.json_fields import mapping_in, text_in
 from ace.protocols.errors import encodable
 from ace.protocols.observers import InsightsFound, emit, is_observed
 from ace.retrieval import words

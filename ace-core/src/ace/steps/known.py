@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.calls.model_calls import redactor_for
 from ace.cases import answer_passes

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.redaction import Redactor, SensitiveClass
 from ace.roles.prompts import WordRun, first_repeated, repeated_share, word_runs
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ace.json_fields import mapping_in, text_in
+from ace._internal.json_fields import mapping_in, text_in
 from ace.skillbook.events import Added, Removed, Updated
 from ace.steps.apply import APPLIED
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
 
-from ace.arguments import checked_arguments, instance_of, whole_number, with_method
+from ace._internal.arguments import checked_arguments, instance_of, whole_number, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import missing_values, worked_example

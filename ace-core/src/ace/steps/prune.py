@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class, instance_of
+from ace._internal.arguments import checked_class, instance_of
 from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext

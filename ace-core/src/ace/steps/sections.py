@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 
 __all__ = ["checked_sections", "listed_section"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
+from ace._internal.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import SampleKey

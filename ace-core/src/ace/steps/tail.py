@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.proofs import CaseProver
 from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike

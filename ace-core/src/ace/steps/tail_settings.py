@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ace._internal.arguments import checked_class, file_path, with_method
 from ace._options import check_options, inside_project, learning_option, option, refused
-from ace.arguments import checked_class, file_path, with_method
 from ace.skill import PROVENANCES, Provenance, Unproven
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack, cast
 
-from ace.arguments import checked_arguments, whole_number, with_method
+from ace._internal.arguments import checked_arguments, whole_number, with_method
 from ace.calls.calling import (
     BLOCKING,
     ON_LOOP,

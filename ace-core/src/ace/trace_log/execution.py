@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, get_args
 
-from ace.arguments import shown
-from ace.json_fields import Record, text_in
+from ace._internal.arguments import shown
+from ace._internal.json_fields import Record, text_in
 
 __all__ = [
     "ExecutionError",

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
-from ace.arguments import shown, whole_number
-from ace.atomic_file import append_line, folder_lock, write_durably
+from ace._internal.arguments import shown, whole_number
+from ace._internal.atomic_file import append_line, folder_lock, write_durably
 from ace.pipeline import CancellationToken
 from ace.trace_log.execution import ExecutionTrace, check_task_id
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, get_args
 
+from ace._internal.json_fields import Record, number_in
+from ace._internal.sniffing import head_records, trace_head
 from ace.context import ACEStepContext
-from ace.json_fields import Record, number_in
 from ace.protocols.trace_converters import TraceConversionError
-from ace.sniffing import head_records, trace_head
 from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
 from ace.traces import StandardTraceDict, TraceStep, steps_as_text, trace_step
 

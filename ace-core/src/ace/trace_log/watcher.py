@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ace.atomic_file import make_folder, passing_lock
+from ace._internal.atomic_file import make_folder, passing_lock
 from ace.pipeline import CancellationToken
 
 __all__ = ["learning_turn", "running_watcher", "watching"]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace.integrations import Record, list_in, mapping_in, number_in, text_in
 from ace_openclaw.reading.session import StoredSession, session_of_events
 
 __all__ = ["is_captured_turn", "sessions_of_captured_turns"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ace.json_fields import Record, list_in, mapping_in, text_in
+from ace.integrations import Record, list_in, mapping_in, text_in
 from ace_openclaw.reading.json_lines import read_lines
 from ace_openclaw.reading.session import SessionReadError, StoredSession, session_of_events
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ace.json_fields import Record, mapping_in, text_in
+from ace.integrations import Record, mapping_in, text_in
 
 __all__ = ["SessionReadError", "StoredSession", "session_of_events"]
 

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ace.integrations import checked_arguments
-from ace.json_fields import Record, text_in
+from ace.integrations import Record, checked_arguments, text_in
 from ace_openclaw.reading.captured import is_captured_turn, sessions_of_captured_turns
 from ace_openclaw.reading.compressed import decompressed
 from ace_openclaw.reading.database import read_database

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ace._internal.managed_block import write_managed_block
 from ace.cli.errors import UsageError
 from ace.cli.skillbooks.intake import read_start, start_from_file
-from ace.managed_block import write_managed_block
 from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents

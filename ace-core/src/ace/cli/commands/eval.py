@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.atomic_file import make_folder
+from ace._internal.atomic_file import make_folder
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path, check_output_file
 from ace.cli.fetch_model import fetch_if_missing
@@ -43,7 +43,7 @@ class EvalOptions(SettingOptions, command="eval"):
     """The settings of `ace eval`."""
 
 
-_DEFAULT_GIVEN = EvalOptions()
+_DEFAULT_OWN = EvalOptions()
 _COLUMNS = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _LONGEST = 60
 
@@ -73,7 +73,7 @@ def command(
     /,
     *,
     skillbook: Annotated[list[str] | None, Parameter(name="--skillbook", negative="")] = None,
-    given: EvalOptions = _DEFAULT_GIVEN,
+    own: EvalOptions = _DEFAULT_OWN,
     options: EvaluationOptions = _DEFAULT_OPTIONS,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -93,12 +93,12 @@ def command(
         path: Files, folders or glob patterns of samples.
         skillbook: The skillbook. Repeat the option to compare several skillbooks, as a group, with no skills.
             [env: ACE_SKILLBOOK] [default: skills.db]
-        given: The settings.
+        own: Options of this command.
         options: Options of the evaluation.
         yes: Do not ask for confirmation.
         as_json: Print the whole report as one JSON object.
     """
-    settings = load_settings({**given.flags(), "skillbook": skillbook[0] if skillbook else None})
+    settings = load_settings({**own.flags(), "skillbook": skillbook[0] if skillbook else None})
     targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
@@ -212,7 +212,7 @@ def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
 def _write(report: EvaluationReport, folder: Path | None) -> None:
     if folder is None:
         return
-    from ace.atomic_file import replace_file
+    from ace._internal.atomic_file import replace_file
     from ace.evaluation import html_page, json_report, markdown_report
 
     values = json.dumps(json_report(report), indent=2)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
+from ace._internal.managed_block import ManagedBlockError
 from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, TaskChoice, event_files
@@ -23,7 +24,6 @@ from ace.cli.settings import Settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
 from ace.insights import InsightLog
-from ace.managed_block import ManagedBlockError
 from ace.protocols.observers import observing
 from ace.runners import RecordedTrace, TraceGroup
 from ace.trace_log import learning_turn

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, final
 
-from ace.atomic_file import create_private
+from ace._internal.atomic_file import create_private
 from ace.protocols.observers import Event, SkillChange
 from ace.redaction import Redactor
 

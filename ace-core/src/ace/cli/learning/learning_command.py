@@ -80,7 +80,6 @@ def reflector_from_settings(settings: Settings, client: LLMClientLike, templates
     """Return the reflector.
 
     Args:
-        settings: The settings.
         client: Its client.
         templates: The prompt templates of the run.
 

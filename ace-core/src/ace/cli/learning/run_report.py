@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.atomic_file import replace_file
+from ace._internal.atomic_file import replace_file
 from ace.calls.secrets import redact
 from ace.cli.console import JSON_SCHEMA, counted, print_table, print_text, visible
 from ace.cli.settings import SETTINGS, Settings, shown_setting

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace._internal.managed_block import ManagedBlockError, read_managed_block
 from ace.cli.console import note, print_table, print_text, visible
 from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment
 from ace.cli.skillbooks.opening import is_store
 from ace.cli.skillbooks.selection import part_of
-from ace.managed_block import ManagedBlockError, read_managed_block
 from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from ace.arguments import closest_name
+from ace._internal.arguments import closest_name
+from ace._internal.json_fields import JsonValue
 from ace.cli.errors import UsageError
-from ace.json_fields import JsonValue
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.locations import shown_location

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ace._internal.json_fields import JsonValue
 from ace.cli.console import counted, print_json, print_table, print_text, shown_time, visible
 from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment
 from ace.cli.skillbooks.history import place_of, print_undo
-from ace.json_fields import JsonValue
 from ace.skill import INVALID, Skill, SkillCase
 from ace.skillbook.locations import shown_location
 

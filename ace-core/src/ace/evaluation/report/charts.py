@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.validation_schedule import ValidationPoint
 
 __all__ = ["learning_curve_svg", "step_chart_svg"]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Any
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.call_costs import Spent
 from ace.evaluation.comparison import Comparison
 from ace.evaluation.effects import LeftOut, SkillEffect

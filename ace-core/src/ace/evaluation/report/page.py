@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from ace.arguments import checked_arguments
+from ace._internal.arguments import checked_arguments
 from ace.evaluation.comparison import SampleChange
 from ace.evaluation.evaluation import JudgedAnswer
 from ace.evaluation.report.charts import learning_curve_svg

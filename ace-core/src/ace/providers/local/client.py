@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import checked_arguments, real_number, whole_number
+from ace._internal.arguments import checked_arguments, real_number, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.protocols.errors import LLMCallError

@@ -20,7 +20,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO
 
-from ace.atomic_file import folder_lock
+from ace._internal.atomic_file import folder_lock
 from ace.providers.local.catalogue import CataloguedModel, WeightPackage
 from ace.providers.local.errors import LocalModelError
 from ace.providers.local.model_files import file_sha256, kept_file, models_folder

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from ace.atomic_file import replace_file
+from ace._internal.atomic_file import replace_file
+from ace._internal.managed_block import ManagedBlockError, write_managed_block
 from ace.cli.console import counted, is_terminal, print_json, print_text, result_stream, visible
 from ace.cli.errors import DONE, UsageError, check_is_path
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
 from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import is_store, location_of, opened
-from ace.managed_block import ManagedBlockError, write_managed_block
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.text_formats import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
 

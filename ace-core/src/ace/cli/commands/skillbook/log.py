@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ace._internal.json_fields import text_in
 from ace.cli.console import counted, print_json, print_table, shown_time
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import change_counts, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
-from ace.json_fields import text_in
 from ace.skillbook.events import event_dict
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.locations import shown_location

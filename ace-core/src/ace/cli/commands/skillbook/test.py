@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.atomic_file import replace_file
+from ace._internal.atomic_file import replace_file
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_output_file
 from ace.cli.learning.book_test import BookTest, code_of_stop, settings_against

@@ -1,7 +1,7 @@
 """Adds a member to an object in a configuration file of another program, and removes it again.
 
 Every other character stays as it is: comments, order, indentation and line endings. The texts are JSON, JSON with
-comments, or JSON5. Nothing is written here; write the text with `ace.atomic_file`.
+comments, or JSON5. Nothing is written here; write the text with `ace._internal.atomic_file`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_json(text: str, *, comments: bool = False) -> None:
         >>> check_json('{"a": 1}} ')
         Traceback (most recent call last):
         ...
-        ace.json_edit.JsonTextError: line 1, column 9: Extra data
+        ace._internal.json_edit.JsonTextError: line 1, column 9: Extra data
     """
     plain = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     if comments:

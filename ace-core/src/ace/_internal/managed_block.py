@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ace.atomic_file import folder_lock, write_durably
+from ace._internal.atomic_file import folder_lock, write_durably
 
 BEGIN_MARK = "<!-- ace:skills begin (written by ace; changes inside are overwritten) -->"
 END_MARK = "<!-- ace:skills end -->"

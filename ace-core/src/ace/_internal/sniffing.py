@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ace.json_fields import Record
+from ace._internal.json_fields import Record
 
 __all__ = ["HEAD_SIZE", "head_records", "trace_head"]
 

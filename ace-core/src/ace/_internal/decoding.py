@@ -59,7 +59,6 @@ def decoded(form: type[T], value: object) -> T:
 
     Args:
         form: The type, such as a dataclass, or a list of dataclasses.
-        value: The value.
 
     Raises:
         DecodingError: It does not have this form.

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ace.atomic_file import create_private, file_lock, replace_file
-from ace.json_fields import number_in, text_in
+from ace._internal.atomic_file import create_private, file_lock, replace_file
+from ace._internal.json_fields import number_in, text_in
 
 __all__ = ["LEARNER_AT_WORK", "LEARNING_VARIABLE", "Job", "JobQueue", "MadeFolders"]
 
