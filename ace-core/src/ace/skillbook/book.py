@@ -50,6 +50,7 @@ from ace.skillbook.operations import (
     check_names,
     check_note,
     check_removal,
+    log_skipped,
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
@@ -70,8 +71,6 @@ Clock = Callable[[], datetime]
 PromptFormat = Literal["markdown", "xml", "toon", "json"]
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
-_MANY = 5
-"""If more operations than this are skipped for the same reason, they are logged as one line."""
 _NOTHING_MOVED = Rebase()
 
 
@@ -881,7 +880,7 @@ class Skillbook:
                     skipped.append(SkippedOperation(index, operation, str(error)))
                 else:
                     applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
-            _log_skipped(skipped)
+            log_skipped(logger, skipped)
             report = UpdateReport(tuple(applied), tuple(skipped))
             if self._binding is None or (self._deferring and key is None):
                 return report
@@ -1235,20 +1234,6 @@ class Skillbook:
 
     def _now(self) -> str:
         return self._clock().isoformat("T", "microseconds")
-
-
-def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
-    """Log each skipped operation, or only the number of those that share a reason if there are many."""
-    by_reason: dict[str, list[SkippedOperation]] = {}
-    for item in skipped:
-        by_reason.setdefault(item.reason, []).append(item)
-    for reason, items in by_reason.items():
-        if len(items) > _MANY:
-            first, last = items[0].index, items[-1].index
-            logger.warning("%d operations, from %d to %d, were skipped: %s", len(items), first, last, reason)
-            continue
-        for item in items:
-            logger.warning("Operation %d (%s) was skipped: %s", item.index, item.operation.type, reason)
 
 
 def _store_exists(location: str | Path) -> FileExistsError:

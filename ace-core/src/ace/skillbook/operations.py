@@ -43,7 +43,12 @@ from ace.skillbook.state import BookState, is_citable, looks_like_ours
 from ace.updates import OPERATION_TYPES, UpdateOperation
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from ace.skillbook.store import SampleKey
+
+_MANY = 5
+"""If more operations than this are skipped for the same reason, they are logged as one line."""
 
 
 def check_text(text: str, name: str) -> None:
@@ -491,3 +496,17 @@ class UpdateReport:
             else:
                 applied.append(AppliedOperation(done.index, done.operation, renamed.get(done.skill_id, done.skill_id)))
         return UpdateReport(tuple(applied), tuple(sorted(skipped, key=lambda item: item.index)), version, at)
+
+
+def log_skipped(logger: Logger, skipped: Sequence[SkippedOperation]) -> None:
+    """Log each skipped operation, or only the number of those that share a reason if there are many."""
+    by_reason: dict[str, list[SkippedOperation]] = {}
+    for item in skipped:
+        by_reason.setdefault(item.reason, []).append(item)
+    for reason, items in by_reason.items():
+        if len(items) > _MANY:
+            first, last = items[0].index, items[-1].index
+            logger.warning("%d operations, from %d to %d, were skipped: %s", len(items), first, last, reason)
+            continue
+        for item in items:
+            logger.warning("Operation %d (%s) was skipped: %s", item.index, item.operation.type, reason)
