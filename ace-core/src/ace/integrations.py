@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         string_at,
         value_at,
     )
-    from ace._internal.json_fields import Record, list_in, mapping_in, number_in, text_in
+    from ace._internal.json_fields import Record, head_records, list_in, mapping_in, number_in, text_in, trace_head
     from ace._internal.managed_block import (
         BEGIN_MARK,
         END_MARK,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         replace_managed_block,
         write_managed_block,
     )
-    from ace._internal.sniffing import head_records, trace_head
     from ace.calls import within_seconds
     from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
@@ -179,7 +178,7 @@ __getattr__, __dir__ = lazy_exports(
         "extract_cited_skill_ids": "roles.prompts",
         "file_lock": "_internal.atomic_file",
         "folder_lock": "_internal.atomic_file",
-        "head_records": "_internal.sniffing",
+        "head_records": "_internal.json_fields",
         "insert_member": "_internal.json_edit",
         "is_terminal": "cli.console",
         "list_in": "_internal.json_fields",
@@ -202,7 +201,7 @@ __getattr__, __dir__ = lazy_exports(
         "shown": "_internal.arguments",
         "string_at": "_internal.json_edit",
         "text_in": "_internal.json_fields",
-        "trace_head": "_internal.sniffing",
+        "trace_head": "_internal.json_fields",
         "value_at": "_internal.json_edit",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",

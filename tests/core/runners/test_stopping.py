@@ -16,7 +16,7 @@ from ace.protocols.llm import StructuredAnswer, Usage
 from ace.protocols.observers import Event, ModelCalled, RunEnded, SampleEnded, observing
 from ace.providers import LiteLLMClient
 from ace.runners import ACE, TraceAnalyser, unfinished_runs
-from ace.runners.run_limits import RunLimits
+from ace.runners.spend import RunLimits
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import KEY, client_for

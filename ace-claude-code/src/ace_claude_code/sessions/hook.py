@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ace.integrations import LEARNING_VARIABLE, JobQueue
-from ace.integrations import text_in
+from ace.integrations import LEARNING_VARIABLE, JobQueue, text_in
 from ace_claude_code.sessions.home import LEARNER_MODULE, OWN_COMMAND, skillbook_path, state_folder
 from ace_claude_code.sessions.open_sessions import (
     PRIVATE_VARIABLE,

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.integrations import replace_file
-from ace.integrations import JobQueue, MadeFolders
+from ace.integrations import JobQueue, MadeFolders, replace_file
 from ace_claude_code.sessions.home import plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings

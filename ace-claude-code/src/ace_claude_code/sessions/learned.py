@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.integrations import append_line
 from ace.calls import redactor_for
 from ace.context import ACEStepContext
-from ace.integrations import list_in, mapping_in, number_in, text_in
+from ace.integrations import append_line, list_in, mapping_in, number_in, text_in
 from ace.skill import Provenance
 from ace.skillbook import Skillbook
 

@@ -12,9 +12,18 @@ from typing import ClassVar, final, get_args
 
 from ace.cli import CommandContext
 from ace.context import ACEStepContext
-from ace.integrations import LEARNER_AT_WORK, Job, JobQueue
-from ace.integrations import counted, observing
-from ace.integrations import Record, list_in, mapping_in, number_in, text_in
+from ace.integrations import (
+    LEARNER_AT_WORK,
+    Job,
+    JobQueue,
+    Record,
+    counted,
+    list_in,
+    mapping_in,
+    number_in,
+    observing,
+    text_in,
+)
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.redaction import Redactor, SensitiveClass

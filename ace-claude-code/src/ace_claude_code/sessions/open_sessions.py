@@ -15,9 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.integrations import append_line, replace_file
-from ace.integrations import JobQueue
-from ace.integrations import list_in, number_in, text_in
+from ace.integrations import JobQueue, append_line, list_in, number_in, replace_file, text_in
 
 __all__ = [
     "PRIVATE_VARIABLE",

@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ace.integrations import replace_file
-from ace.integrations import Record, list_in, number_in, text_in
+from ace.integrations import Record, list_in, number_in, replace_file, text_in
 from ace_claude_code.sessions.home import repository_of
 
 __all__ = [

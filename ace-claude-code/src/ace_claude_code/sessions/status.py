@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ace.integrations import JobQueue
-from ace.integrations import counted
+from ace.integrations import JobQueue, counted
 from ace.runners import Spend, spend_of_days
 from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder
 from ace_claude_code.sessions.learned import LearnedTurn, read_learned
@@ -98,7 +97,9 @@ def session_status() -> SessionStatus:
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
         queued = f"{counted(len(waiting), 'session')}{_and_failed(len(failed))}"
         headline = f"Installed for {whose}; {who} learns; waiting: {queued}."
-    sessions = tuple(session for folder in sorted(state.glob("projects/*")) for session in _sessions_of(state, folder.name))
+    sessions = tuple(
+        session for folder in sorted(state.glob("projects/*")) for session in _sessions_of(state, folder.name)
+    )
     books, unreadable = _books(state)
     return SessionStatus(
         installed=installed,

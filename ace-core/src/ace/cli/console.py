@@ -363,7 +363,7 @@ def size_text(size: int) -> str:
 _LONGEST = 500
 _TOLD_BY_THE_REPORT = (
     "ace.runners.failures",
-    "ace.runners.run_limits.stopped",
+    "ace.runners.spend.stopped",
     "ace.steps.tag",
     "ace.skillbook.book",
 )

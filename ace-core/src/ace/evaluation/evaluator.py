@@ -22,7 +22,7 @@ from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.observers import observing
-from ace.runners.run_limits import RunLimits
+from ace.runners.spend import RunLimits
 from ace.skillbook import Skillbook
 from ace.steps import AgentStep, EvaluateStep
 

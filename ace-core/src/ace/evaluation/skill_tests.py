@@ -28,7 +28,7 @@ from ace.proofs import CaseProver
 from ace.protocols.errors import RoleError
 from ace.protocols.observers import observing
 from ace.retrieval import LexicalRanker
-from ace.runners.run_limits import RunLimits
+from ace.runners.spend import RunLimits
 from ace.skill import ACTIVE, CaseResult, Skill, SkillCase
 from ace.skillbook import Skillbook
 

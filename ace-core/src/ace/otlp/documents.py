@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ace._internal.arguments import checked_arguments
-from ace._internal.json_fields import Record, list_in, mapping_in, text_in
-from ace._internal.sniffing import trace_head
+from ace._internal.json_fields import Record, list_in, mapping_in, text_in, trace_head
 from ace.otlp.spans import attributes_of, completed_json, is_of_agent
 from ace.protocols.trace_converters import TraceConversionError
 

@@ -10,7 +10,6 @@ from ace._internal.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
     from ace.runners.base import ACERunner
-    from ace.runners.clients import client_from_model, learning_client
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.learning_keywords import LearningOptions, StepOptions
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     )
     from ace.runners.run_session import SkillbookNotWrittenError
     from ace.runners.samples import RecordedTrace, TraceGroup
-    from ace.runners.settings import LearningSettings
+    from ace.runners.settings import LearningSettings, client_from_model, learning_client
     from ace.runners.spend import RunSpend, RunSpendCounter, Spend, SpendLedger, StepTimes, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
 
@@ -101,10 +100,10 @@ _find, __dir__ = lazy_exports(
         "TraceGroup": "samples",
         "RunInUseError": "run_record",
         "UnfinishedRun": "run_record",
-        "client_from_model": "clients",
+        "client_from_model": "settings",
         "give_up": "run_record",
         "has_run": "run_record",
-        "learning_client": "clients",
+        "learning_client": "settings",
         "skill_use": "run_record",
         "spend_of_days": "spend",
         "unfinished_runs": "run_record",

@@ -18,11 +18,11 @@ from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.observers import is_observed
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.open_runs import OpenRuns, RunnerBackground
-from ace.runners.recomposed import check_books, rebound_steps, recomposed, with_save_path
 from ace.runners.run_keywords import RunOptions
 from ace.runners.run_options import RunSettings
 from ace.runners.run_session import RunSession, StepEvents, Tell
 from ace.runners.samples import check_items, inputs_digest, orders_of_epochs
+from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
 from ace.steps.known import KnownStep

@@ -10,11 +10,10 @@ from ace._internal.arguments import check_keywords, checked_arguments
 from ace.calls.calling import own_twin
 from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner
-from ace.runners.clients import CLIENT_SETTINGS, learning_client
 from ace.runners.learning_keywords import LearningOptions
 from ace.runners.run_keywords import RunOptions
 from ace.runners.run_options import AHEAD_OF_LEARNING, RunSettings
-from ace.runners.settings import LearningSettings
+from ace.runners.settings import CLIENT_SETTINGS, LearningSettings, learning_client
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

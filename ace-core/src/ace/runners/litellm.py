@@ -18,13 +18,12 @@ from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, SkillbookView
 from ace.protocols.llm import Usage
 from ace.runners.ace import ACE
-from ace.runners.clients import client_and_options, client_settings
 from ace.runners.extra_steps import enabled_extra_steps, extra_step_arguments
 from ace.runners.failures import FailedSample
 from ace.runners.learning_keywords import LearningOptions
 from ace.runners.open_runs import summed_stats
 from ace.runners.run_keywords import RunOptions
-from ace.runners.settings import LearningSettings
+from ace.runners.settings import LearningSettings, client_and_options, client_settings
 from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
 from ace.steps.agent import answer_trace

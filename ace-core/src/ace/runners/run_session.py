@@ -62,10 +62,9 @@ from ace.protocols.observers import (
 )
 from ace.redaction import Redactor
 from ace.runners.failures import first_cause
-from ace.runners.run_limits import RunLimits
 from ace.runners.run_record import LearnedContents, forget_answers, record_of_run
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, content_of, trace_identity
-from ace.runners.spend import RunSpend, RunSpendCounter
+from ace.runners.spend import RunLimits, RunSpend, RunSpendCounter
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
 from ace.steps.agent import AgentStep

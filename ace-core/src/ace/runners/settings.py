@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import copy
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ace._internal.arguments import checked_class, file_path, instance_of, sequence_of_steps, whole_number, with_method
+from ace._internal.arguments import (
+    check_keywords,
+    checked_class,
+    file_path,
+    instance_of,
+    sequence_of_steps,
+    shown,
+    whole_number,
+    with_method,
+)
 from ace._options import learning_option, option
+from ace.context import ACEStepContext
+from ace.pipeline import Branch, Pipeline, StepProtocol
+from ace.protocols.llm import find_model_prefix
+from ace.runners.run_session import StepEvents
+from ace.skillbook import Skillbook
+from ace.steps.checkpoint import SaveSkillbookStep
 from ace.steps.tail_settings import TailSettings
 
-# The command line reads these declarations: what is slow to import is imported where it is used.
 if TYPE_CHECKING:
-    from ace.context import ACEStepContext
     from ace.environments import TaskEnvironment
     from ace.pipeline import PipelineHook, StepProtocol
     from ace.protocols.deduplication import DeduplicationConfig, DeduplicationManagerLike
+    from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
-    from ace.skillbook import Skillbook
     from ace.steps.leakage_guard import GuardedKind
 
-__all__ = ["LearningSettings"]
+__all__ = [
+    "CLIENT_SETTINGS",
+    "LearningSettings",
+    "check_books",
+    "client_and_options",
+    "client_from_model",
+    "client_settings",
+    "learning_client",
+    "rebound",
+    "rebound_steps",
+    "recomposed",
+    "with_save_path",
+]
 
 
 def _guarded_kinds() -> Sequence[str]:
@@ -201,8 +228,6 @@ class LearningSettings(TailSettings):
             new: The other book.
             path: Its file.
         """
-        from ace.runners.recomposed import rebound_steps
-
         steps = rebound_steps(self.extra_steps or (), old, new)
         if self.skillbook_path is None:
             return replace(self, skillbook=new, extra_steps=steps)
@@ -216,3 +241,222 @@ class LearningSettings(TailSettings):
         from ace.deduplication import DeduplicationManager
 
         return DeduplicationManager(self.dedup_config, skill_manager=skill_manager)
+
+
+Step = StepProtocol[ACEStepContext]
+
+_LEARNED_FIELDS = frozenset({"reflection", "skill_manager_output"})
+
+
+def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner: str) -> None:
+    """Check that what a pipeline learns is written into the book of its runner.
+
+    Args:
+        skillbook: The book of the runner.
+        runner: The name of the runner, for the error.
+
+    Raises:
+        ValueError: A step has another book, or none has this one although one of them learns.
+    """
+    steps = list(_all_steps(pipeline.steps))
+    others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
+    if others:
+        owners = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
+        raise ValueError(
+            f"{owners}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
+            f"{runner}.skillbook. Create the steps with skillbook=book, and create the runner with the same book"
+        )
+    learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]
+    if learning and not any(_holds(step, skillbook) for step in steps):
+        raise ValueError(
+            f"no step of {runner} writes its skillbook, so what it learns would be lost: its learning steps are "
+            f"{', '.join(learning)}. Add the steps that write, or end the pipeline in "
+            "learning_tail(reflector, skill_manager, skillbook)"
+        )
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps, and those of nested pipelines and branches."""
+    for step in steps:
+        if isinstance(step, Pipeline):
+            yield from _all_steps(step.steps)
+        elif isinstance(step, Branch):
+            yield from _all_steps(step.pipelines)
+        else:
+            yield step
+
+
+def _book_of(step: Step) -> Skillbook | None:
+    """Return the book that a step writes: the key of its lane, or what it calls `skillbook`."""
+    for name in ("lane_key", "skillbook"):
+        found = getattr(step, name, None)
+        if isinstance(found, Skillbook):
+            return found
+    return None
+
+
+def _holds(step: Step, skillbook: Skillbook) -> bool:
+    """Whether a step refers to a book, under whatever name."""
+    return _book_of(step) is skillbook or any(value is skillbook for value in getattr(step, "__dict__", {}).values())
+
+
+def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pipeline[ACEStepContext]:
+    """Return a pipeline of the given steps with the hooks and the background limit of another one.
+
+    Args:
+        pipeline: The other one.
+    """
+    return Pipeline[ACEStepContext](
+        steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
+    )
+
+
+def rebound_steps(steps: Sequence[Step], old: Skillbook, new: Skillbook) -> list[Step]:
+    """Return copies of the steps with every reference to the old book replaced; the given ones do not change.
+
+    Args:
+        steps: The steps of a pipeline.
+        old: The book that they change.
+        new: The book that the returned steps change.
+    """
+    return [rebound(step, old, new) for step in steps]
+
+
+def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
+    """Return a copy of a step with every reference to the old book replaced, or the step itself if it has none.
+
+    Args:
+        old: The book that it changes.
+        new: The book that the returned step changes.
+    """
+    if isinstance(step, Pipeline):
+        inner = rebound_steps(step.steps, old, new)
+        return (
+            step
+            if _same(inner, step.steps)
+            else Pipeline(inner, hooks=step.hooks, background_limit=step.background_limit)
+        )
+    if isinstance(step, Branch):
+        children = rebound_steps(step.pipelines, old, new)
+        return step if _same(children, step.pipelines) else Branch(*children, merge=step._merge_fn)
+    names = [name for name, value in getattr(step, "__dict__", {}).items() if value is old]
+    if not names:
+        return step
+    changed = copy.copy(step)
+    for name in names:
+        setattr(changed, name, new)
+    return changed
+
+
+def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
+    """Return the steps with a `SaveSkillbookStep` to another file.
+
+    Args:
+        steps: The steps of a pipeline.
+        path: The JSON file; None removes the step.
+    """
+    found: list[Step] = []
+    for step in steps:
+        if not isinstance(step, SaveSkillbookStep):
+            found.append(step)
+        elif path is not None:
+            found.append(SaveSkillbookStep(path, step.skillbook, interval=step.interval))
+    return found
+
+
+def _same(first: Sequence[Step], second: Sequence[Step]) -> bool:
+    return all(one is other for one, other in zip(first, second, strict=True))
+
+
+CLIENT_SETTINGS = ("api_base", "api_key", "temperature")
+"""What the `from_model` of an integration passes on to the client that learns."""
+
+
+def client_from_model(model: str, **settings: Any) -> LLMClientLike:
+    """Return a client for a model string.
+
+    Args:
+        model: A LiteLLM model string, one with the prefix of a plugin, or `local/` and a model on this machine: a name
+            from the catalogue, or the path of a GGUF file.
+        **settings: The settings of the client: max_tokens, temperature, api_base, api_key and so on.
+    """
+    found = find_model_prefix(model)
+    if found is not None:
+        factory, rest = found
+        return factory(rest, **settings)
+    from ace.providers.litellm import LiteLLMClient
+
+    return LiteLLMClient(model, **settings)
+
+
+def client_and_options(
+    owner: type, model: object, own: Collection[str], **options: Any
+) -> tuple[LLMClientLike, dict[str, Any]]:
+    """Return a client for the `from_model` of a class, and the arguments that are not for the client.
+
+    Args:
+        owner: The class, for errors.
+        model: A model string, as `client_from_model` takes it.
+        own: The names of the arguments that the class takes itself.
+        **options: All arguments.
+
+    Raises:
+        TypeError: The model is not a string, or neither the class nor the client takes one of the arguments.
+    """
+    if not isinstance(model, str):
+        advice = f"give a client to {owner.__name__}{'.from_client' if hasattr(owner, 'from_client') else ''}(client)"
+        raise TypeError(f"{owner.__name__}.from_model() takes a model string, got {shown(model)}; {advice}")
+    settings = {name: value for name, value in options.items() if name not in own}
+    taken = client_settings(model)
+    if taken is not None:
+        check_keywords(f"{owner.__name__}.from_model", settings, {*taken, *own})
+    return client_from_model(model, **settings), {name: options[name] for name in options if name in own}
+
+
+def client_settings(model: object) -> frozenset[str] | None:
+    """Return the names of the settings that the client of a model takes; None if only the client knows.
+
+    Args:
+        model: A model string, as `client_from_model` takes it; None is returned for anything else.
+    """
+    if not isinstance(model, str):
+        return None
+    found = find_model_prefix(model)
+    if found is None:
+        from ace.providers.litellm import LiteLLMClient
+
+        factory: Callable[..., object] = LiteLLMClient
+    else:
+        factory, _ = found
+    parameters = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters) - {"model"}
+
+
+def learning_client(
+    owner: type,
+    *,
+    ace_model: str = "gpt-4o-mini",
+    ace_max_tokens: int = 2048,
+    ace_llm: LLMClientLike | None = None,
+    settings: Mapping[str, Any],
+) -> LLMClientLike:
+    """Return the client that learns, for the `from_model` of a runner.
+
+    Args:
+        owner: The class of the runner, for errors.
+        ace_model: The model string.
+        ace_max_tokens: The maximum length of an answer, in tokens.
+        ace_llm: A client to use instead.
+        settings: Further settings of the client.
+
+    Raises:
+        TypeError: Both `settings` and `ace_llm` are given.
+    """
+    if ace_llm is None:
+        return client_from_model(ace_model, max_tokens=ace_max_tokens, **settings)
+    if settings:
+        names = ", ".join(settings)
+        raise TypeError(f"{owner.__name__}.from_model() takes {names} or ace_llm, not both: the client has its own")
+    return ace_llm

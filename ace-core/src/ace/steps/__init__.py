@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProveStep
     from ace.steps.prune import PruneStep
     from ace.steps.reflect import ReflectStep
-    from ace.steps.sections import listed_section
     from ace.steps.tag import TagStep
     from ace.steps.tail import EndOfEpoch, EndOfRun, learning_tail
     from ace.steps.tail_keywords import TailOptions
-    from ace.steps.tail_settings import TailSettings
+    from ace.steps.tail_settings import TailSettings, listed_section
     from ace.steps.update import UpdateStep
 
 __all__ = [
@@ -97,7 +96,7 @@ __getattr__, __dir__ = lazy_exports(
         "UpdateStep": "update",
         "artifacts_in": "artifacts",
         "learning_tail": "tail",
-        "listed_section": "sections",
+        "listed_section": "tail_settings",
         "unfinished_artifacts": "artifacts",
     },
 )

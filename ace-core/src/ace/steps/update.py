@@ -34,9 +34,8 @@ from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
-from ace.steps.sections import checked_sections, listed_section
 from ace.steps.tail_keywords import TailOptions
-from ace.steps.tail_settings import TailSettings
+from ace.steps.tail_settings import TailSettings, checked_sections, listed_section
 from ace.steps.trace_facts import is_known, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 

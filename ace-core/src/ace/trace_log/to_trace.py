@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, get_args
 
-from ace._internal.json_fields import Record, number_in
-from ace._internal.sniffing import head_records, trace_head
+from ace._internal.json_fields import Record, head_records, number_in, trace_head
 from ace.context import ACEStepContext
 from ace.protocols.trace_converters import TraceConversionError
 from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
