@@ -7,7 +7,6 @@ import pytest
 from benchmarks.prompt_reuse import GOAL, ROLES, repeated_shares, replay
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("size", [200, 5000])
 def test_most_of_the_prompts_repeats_the_previous_one_of_the_role(size: int) -> None:
     calls = replay(size)

@@ -18,7 +18,7 @@ from tests.support.clients import client_for
 from tests.support.gate import Gate
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
+pytestmark = pytest.mark.usefixtures("no_browser_is_left")
 
 SHIPS = ["Ada", "Bee"]
 

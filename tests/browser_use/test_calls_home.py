@@ -9,8 +9,6 @@ import pytest
 from tests.browser_use.site import Site
 from tests.support.subprocesses import run_python
 
-pytestmark = pytest.mark.thorough
-
 RUN = """
 import sys
 

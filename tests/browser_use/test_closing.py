@@ -18,7 +18,7 @@ from tests.browser_use.site import Site
 from tests.browser_use.steps import acting, book, run, seen_from_a_thread
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
-pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
+pytestmark = pytest.mark.usefixtures("no_browser_is_left")
 
 
 # What a browser of our own gets without saying.

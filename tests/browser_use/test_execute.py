@@ -16,7 +16,7 @@ from tests.browser_use.site import Site
 from tests.browser_use.steps import acting, book, run
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
 
-pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
+pytestmark = pytest.mark.usefixtures("no_browser_is_left")
 
 
 def test_a_form_is_sent_with_the_skill_in_the_system_message(site: Site, folder_of_browsers: Path) -> None:

@@ -23,8 +23,6 @@ from tests.docs.markdown_examples import examples_in, run_examples
 from tests.support.command_line import Done, ace
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learn-with-browser-use.md"
 TEXT = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""  # it is not beside the tests of a wheel
 HOST = "harbour.example"

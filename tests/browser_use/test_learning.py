@@ -62,7 +62,6 @@ def test_the_second_run_does_what_the_first_one_taught(site: Site, tmp_path: Pat
         assert "This site uses cookies." not in re.sub(r"<(data-[^>]+)>.*?</\1>", "", reflection.text, flags=re.DOTALL)
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("no_browser_is_left")
 def test_two_browsers_at_once_do_not_mix(site: Site) -> None:
     both = threading.Barrier(2)
@@ -115,7 +114,6 @@ def test_a_cancelled_run_leaves_no_browser_and_teaches_nothing(site: Site, brows
     assert len(runner.skillbook) == 0
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("no_browser_is_left")
 def test_a_model_string_drives_the_browser(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer(harbour.script) as server:

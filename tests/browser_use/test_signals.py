@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("chromium")]
+pytestmark = pytest.mark.usefixtures("chromium")
 
 ROOT = Path(__file__).parents[2]
 OF_A_RUN = ("ace-browser-", "browser_use_agent_", "org.chromium.", "browser-use-user-data-dir-")

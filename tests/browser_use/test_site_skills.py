@@ -33,7 +33,6 @@ def page_address(request: ScriptedRequest) -> str:
     return found[-1] if found else ""
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("no_browser_is_left")
 def test_a_skill_is_shown_on_the_pages_of_its_site_only(site: Site) -> None:
     with Site() as other:
@@ -71,7 +70,6 @@ def test_a_skill_is_shown_on_the_pages_of_its_site_only(site: Site) -> None:
         assert system.count("# Skills learned from earlier runs") == 1
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("no_browser_is_left")
 def test_a_skill_is_learned_for_its_site_and_expires_when_the_site_has_changed(site: Site) -> None:
     def script(request: ScriptedRequest) -> Any:

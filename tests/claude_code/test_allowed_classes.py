@@ -125,7 +125,6 @@ def test_a_location_is_not_a_file_and_its_password_is_not_shown(
     assert "takes a file or a folder, not 'postgresql://[hidden]@db/skills'" in done["err"]
 
 
-@pytest.mark.thorough
 def test_no_command_shows_a_password_of_a_setting(
     transcript: Path, ace: Ace, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

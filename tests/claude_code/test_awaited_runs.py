@@ -18,8 +18,6 @@ from tests.claude_code.test_stopped_runs import wait_for
 from tests.support.gate import Gate
 from tests.support.scripted_anthropic_server import Text
 
-pytestmark = pytest.mark.thorough
-
 
 def test_binaries_run_together_on_the_loop_of_the_caller(claude: str, project: Path, serving: ServerFor) -> None:
     check_world.lay_out(project)

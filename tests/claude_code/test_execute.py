@@ -19,8 +19,6 @@ from tests.claude_code.conftest import ServerFor
 from tests.claude_code.steps import bash, book, run
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
 
-pytestmark = pytest.mark.thorough
-
 
 def writes_greeting(request: Request) -> Reply:
     if not request.tools:

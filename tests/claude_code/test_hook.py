@@ -21,8 +21,6 @@ from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code.samples import user
 from tests.support.command_line import ACE
 
-pytestmark = pytest.mark.thorough
-
 
 @pytest.fixture
 def state(home: Path) -> Path:

@@ -14,8 +14,6 @@ from tests.claude_code import check_world
 from tests.claude_code.conftest import Ace, ServerFor, files_in
 from tests.claude_code.test_sessions import session, wait_for_the_learner
 
-pytestmark = pytest.mark.thorough  # the pages are not beside the tests of a wheel
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "docs" / "how-to" / "learn-from-claude-code.md", ROOT / "ace-claude-code" / "README.md")
 _BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)

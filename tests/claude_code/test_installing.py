@@ -58,7 +58,6 @@ def test_the_folders_of_the_user_stay_though_they_are_empty(home: Path) -> None:
     assert files_in(home) == {".claude": None, ".claude/skills": None}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["install", "uninstall"])
 def test_the_next_removal_finishes_what_was_killed(home: Path, command: str) -> None:
     point = 0

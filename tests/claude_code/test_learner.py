@@ -40,7 +40,6 @@ def test_bad_sessions_are_counted_and_the_rest_is_learned(
     assert report["without_prompt"] == [str(empty)]
 
 
-@pytest.mark.thorough
 def test_several_learners_at_once_learn_each_session_once(
     claude: str, home: Path, serving: ServerFor, ace: Ace
 ) -> None:

@@ -18,8 +18,6 @@ from ace_claude_code import ClaudeCodeLLMClient, ClaudeCodeLLMConfig
 from tests.claude_code.conftest import ServerFor
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, ToolUse
 
-pytestmark = pytest.mark.thorough
-
 SKILL = {"reasoning": "r", "operations": [{"type": "ADD", "section": "s", "content": "C"}]}
 
 

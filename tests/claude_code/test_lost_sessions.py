@@ -59,7 +59,6 @@ def has_stored_a_call(home: Path) -> bool:
     return any('"tool_use"' in transcript.read_text(encoding="utf-8") for transcript in transcripts)
 
 
-@pytest.mark.thorough
 def test_a_killed_session_is_picked_up_when_the_next_one_starts(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
@@ -144,7 +143,6 @@ def test_an_outage_uses_up_no_attempt(home: Path, state: Path, status: int) -> N
     assert second.error == ""  # the next ones are not tried while the model is down
 
 
-@pytest.mark.thorough
 def test_a_usage_limit_of_claude_code_uses_up_no_attempt(claude: str, home: Path, serving: ServerFor, ace: Ace) -> None:
     limited = True
 

@@ -17,8 +17,6 @@ from ace_claude_code.recognise import recognise
 from tests.claude_code.samples import DATA, STREAMS, TRANSCRIPTS, lines
 from tests.support.subprocesses import run_python
 
-pytestmark = pytest.mark.thorough
-
 
 def test_everything_is_reached_by_the_name_of_the_plugin() -> None:
     assert get_runner("claude_code") is ClaudeCode

@@ -18,8 +18,6 @@ from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from tests.claude_code.conftest import MARKER, nothing_left
 from tests.support.subprocesses import run_python
 
-pytestmark = pytest.mark.thorough
-
 STUBBORN = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

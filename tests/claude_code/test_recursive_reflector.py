@@ -14,7 +14,6 @@ from tests.support.reflection_script import REFLECTION, python, submit
 from tests.support.scripted_anthropic_server import Reply, Request, Text
 
 pytest.importorskip("pydantic_monty")
-pytestmark = pytest.mark.thorough
 
 
 def test_the_run_of_an_agent_is_explored_with_code(claude: str, project: Path, serving: ServerFor) -> None:

@@ -15,8 +15,6 @@ from ace_claude_code import ClaudeCode, ClaudeCodeLLMClient, SkillFileStep
 from tests.claude_code import check_world
 from tests.claude_code.conftest import ServerFor
 
-pytestmark = pytest.mark.thorough
-
 
 def runner_in(project: Path, claude: str, **options: Any) -> ClaudeCode:
     given: dict[str, Any] = {"allowed_tools": ["Bash(python3:*)"], "timeout": 600, **options}

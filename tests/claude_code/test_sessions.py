@@ -78,7 +78,6 @@ def test_what_a_session_taught_is_in_the_request_of_the_next_one(
     assert session(claude, project) == "The check failed, and I do not know why."
 
 
-@pytest.mark.thorough
 def test_a_session_that_is_stopped_is_learned_from_too(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
@@ -115,7 +114,6 @@ def test_sessions_of_our_own_runs_are_left_alone(
     assert not (home / ".claude" / "ace" / "queue").exists()
 
 
-@pytest.mark.thorough
 def test_an_installation_for_one_project_leaves_the_others_alone(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +131,6 @@ def test_an_installation_for_one_project_leaves_the_others_alone(
     assert learned["project"].endswith("project-below")
 
 
-@pytest.mark.thorough
 def test_the_skills_can_be_kept(claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace) -> None:
     check_world.lay_out(project)
     serving(check_world.play)
@@ -177,7 +174,6 @@ def test_all_stored_sessions_of_a_project_are_learned_from_once(
     assert server.requests == []
 
 
-@pytest.mark.thorough
 def test_a_model_that_fails_keeps_the_session_in_the_queue(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:

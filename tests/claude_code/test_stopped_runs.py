@@ -20,8 +20,6 @@ from tests.claude_code.conftest import MARKER, ServerFor, nothing_left, processe
 from tests.claude_code.steps import bash, book, run
 from tests.support.scripted_anthropic_server import Text
 
-pytestmark = pytest.mark.thorough
-
 
 def test_a_binary_that_somebody_terminates_is_a_failed_run(claude: str, project: Path, serving: ServerFor) -> None:
     started = project / "started"

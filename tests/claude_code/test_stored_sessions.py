@@ -33,8 +33,6 @@ from tests.support.command_line import Run
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 
 

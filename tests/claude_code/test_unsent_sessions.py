@@ -17,7 +17,6 @@ from tests.support.scripted_anthropic_server import Text
 from tests.support.scripted_server import ScriptedServer
 
 
-@pytest.mark.thorough
 def test_the_learners_model_hears_of_no_session_but_the_one_that_teaches(
     claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

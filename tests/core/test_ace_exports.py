@@ -125,7 +125,6 @@ def shown_imports() -> Iterator[tuple[str, str]]:
                     yield module, name.split(" as ")[0].strip()
 
 
-@pytest.mark.thorough  # the wheel of ace-core has neither the documentation nor the integrations
 def test_what_the_documentation_imports_is_there_and_in_ace() -> None:
     shown = sorted(set(shown_imports()))
     assert len(shown) > 50
@@ -140,7 +139,6 @@ def test_what_a_first_program_needs_is_listed() -> None:
     assert names <= set(ace.__all__)
 
 
-@pytest.mark.thorough  # the wheel of ace-core has neither the documentation nor the integrations
 def test_the_classes_of_the_integrations_are_where_the_specification_says() -> None:
     assert ace.runners.LangChain is ace.LangChain
     assert ace.providers.LangChainLiteLLMClient.__name__ == "LangChainLLMClient"

@@ -34,7 +34,6 @@ def young_objects() -> set[int]:
     return {id(tracked) for generation in generations for tracked in gc.get_objects(generation)}
 
 
-@pytest.mark.thorough
 def test_the_skills_of_a_large_file_count_as_old(file: Path) -> None:
     gc.collect()
     skills = Skillbook.load_from_file(file).skills()
@@ -42,7 +41,6 @@ def test_the_skills_of_a_large_file_count_as_old(file: Path) -> None:
     assert gc.isenabled()
 
 
-@pytest.mark.thorough
 def test_a_small_book_makes_nothing_old(tmp_path: Path) -> None:
     Skillbook().save_to_file(tmp_path / "skills.json")
     gc.collect()

@@ -28,7 +28,6 @@ def parsed(text: str) -> Any:
     return json.loads(text.removeprefix("\ufeff"))
 
 
-@pytest.mark.thorough
 @given(JSON_TEXTS)
 def test_a_member_comes_out_of_any_json_again(text: str) -> None:
     changed, inserted = insert_member(text, PATH, ENTRY)
@@ -40,7 +39,6 @@ def test_a_member_comes_out_of_any_json_again(text: str) -> None:
     assert remove_member(changed, PATH, inserted) == text
 
 
-@pytest.mark.thorough
 @given(COMMENTED_TEXTS)
 def test_a_member_comes_out_of_any_json_with_comments_again(text: str) -> None:
     check_json(text, comments=True)
@@ -50,7 +48,6 @@ def test_a_member_comes_out_of_any_json_with_comments_again(text: str) -> None:
     assert remove_member(changed, PATH, inserted) == text
 
 
-@pytest.mark.thorough
 @given(JSON_TEXTS, st.sampled_from([None, 2, 4, "\t"]), st.booleans())
 def test_it_comes_out_of_a_text_that_was_written_anew(text: str, indent: int | str | None, other: bool) -> None:
     changed, inserted = insert_member(text, PATH, ENTRY)

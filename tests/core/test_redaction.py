@@ -351,7 +351,6 @@ ENDLESS = (
 )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("piece", ENDLESS.split("|"))
 def test_text_that_was_made_to_be_slow_is_not(piece: str) -> None:
     # In a process of its own: a pattern that goes back and forth over this for minutes lets no other thread run.
@@ -363,7 +362,6 @@ def test_text_that_was_made_to_be_slow_is_not(piece: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.thorough
 def test_the_cost_grows_with_the_length_only() -> None:
     line = json.dumps({"step": "open https://acme.com/a?b=c%20d", "n": 12345.678, "text": 'He said "no" \u20ac.\n' * 3})
     redactor = Redactor([f"known-secret-{number}" for number in range(20)])

@@ -15,8 +15,6 @@ from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
-pytestmark = pytest.mark.thorough
-
 PAGE = ROOT / "docs" / "how-to" / "test-a-skillbook.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 CI = re.compile(r"^  - run: (.*)$", re.MULTILINE)

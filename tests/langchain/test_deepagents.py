@@ -47,7 +47,6 @@ def test_a_deep_agent_and_its_sub_agent(tmp_path: Path) -> None:
     assert {trace["question"] for trace in told} == {"High water?", "When is high water?"}
 
 
-@pytest.mark.thorough  # the page is not beside the tests of a wheel
 def test_the_recipe_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: ScriptedRequest) -> Any:
         if request.role:

@@ -25,8 +25,6 @@ from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServe
 
 __all__ = ["runs", "watched"]  # fixtures
 
-pytestmark = pytest.mark.thorough  # the page is not beside the tests of a wheel
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learn-with-langchain.md"
 OWN_MODEL = "model = ScriptedChatModel(script=script)\n"
 RECORD = re.compile(r"^\| (?P<record>[^|]+?) +\| (?P<trace>[^|]+?) +\|$", re.MULTILINE)

@@ -20,8 +20,6 @@ from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_anthropic_server import Reply, Request, ScriptedAnthropicServer, Text, ToolUse
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough  # the page is not beside the tests of a wheel
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "use-ace-from-an-mcp-client.md"
 HERE = ROOT / ".tools" / "claude" / "node_modules" / ".bin" / "claude"

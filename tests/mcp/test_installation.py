@@ -337,7 +337,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield folder
 
 
-@pytest.mark.thorough
 @given(
     st.sampled_from(sorted(CLIENTS)).flatmap(
         lambda name: st.tuples(st.just(name), COMMENTED_TEXTS if CLIENTS[name].has_comments else JSON_TEXTS)

@@ -126,7 +126,6 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(world: World, tmp_path: 
     assert [path for path in after if path not in before and path.suffix == ".json"] == []
 
 
-@pytest.mark.thorough
 def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
     world: World, hanging: HangingModel
 ) -> None:

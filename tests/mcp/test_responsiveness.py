@@ -17,7 +17,6 @@ from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = [
-    pytest.mark.thorough,
     pytest.mark.filterwarnings("ignore:ping is removed"),  # by the newest protocol; older clients send it
 ]
 
@@ -32,7 +31,6 @@ async def pings(client: Client, count: int) -> list[float]:
     return took
 
 
-@pytest.mark.thorough
 def test_slow_models_do_not_delay_a_ping(tmp_path: Path) -> None:
     """20 sessions wait for a model that does not answer; in the meantime, pings are answered.
 
@@ -74,7 +72,6 @@ def test_slow_models_do_not_delay_a_ping(tmp_path: Path) -> None:
         anyio.run(converse)
 
 
-@pytest.mark.thorough
 def test_a_hundred_sessions_are_open_at_once(world: World) -> None:
     world.taught(*(f"word{number}" for number in range(100)))
 

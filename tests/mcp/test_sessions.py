@@ -58,7 +58,6 @@ def test_an_idle_session_is_closed_after_its_time_and_a_busy_one_never(tmp_path:
     assert sessions.shut_down(seconds=0)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_a_server_closes_idle_sessions_by_itself(world: World, transport: str) -> None:
     """A session that was closed does not know its answers any more. If none is closed, this test does not end."""
@@ -198,7 +197,6 @@ def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None
     assert len(list((world.data / "skills").glob("*.db"))) == 4
 
 
-@pytest.mark.thorough
 def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
     words = [[f"{name}{number}" for number in range(20)] for name in ("north", "south")]
 

@@ -22,8 +22,6 @@ from tests.support.command_line import Run, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 KEY = {"OPENAI_API_KEY": "sk-scripted-0123456789"}
 PRICED = "openai/gpt-4o-mini"
 

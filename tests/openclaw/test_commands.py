@@ -14,8 +14,6 @@ from tests.openclaw.samples import CAPTURED, SIDECAR, V3, V4, V4_ERROR, events_o
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:

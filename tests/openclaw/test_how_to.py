@@ -7,8 +7,6 @@ import shlex
 import time
 from pathlib import Path
 
-import pytest
-
 from ace.integrations import file_lock
 from ace_openclaw.home import learner_lock_path
 from ace_openclaw.status import learning_status
@@ -17,8 +15,6 @@ from tests.openclaw.real import LESSON, QUESTION, OpenClawHome, openclaw_command
 from tests.support.command_line import Done, ace
 from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learn-from-openclaw.md"
 _BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -12,8 +12,6 @@ from ace_openclaw.settings import Settings
 from ace_openclaw.workspace import write_skills
 from tests.support.killed_changes import killed_before_change
 
-pytestmark = pytest.mark.thorough
-
 CONFIG = "// mine\n{\n  plugins: {entries: {'other': {enabled: true,},},},\n}\n"
 
 PROGRAM = """

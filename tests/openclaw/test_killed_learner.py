@@ -11,14 +11,10 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from tests.openclaw.samples import said, text
 from tests.support.learning_script import LESSON, learning_script
 from tests.support.scripted_server import ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 TURNS = [f"turn{number}" for number in range(10)]
 MOMENTS = ("StepStarted ReflectStep", "StepStarted UpdateStep", "StepEnded ApplyStep")

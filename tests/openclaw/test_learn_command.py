@@ -19,8 +19,6 @@ from tests.support.command_line import ACE, Done, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 TURNS = 6
 KEY = {"OPENAI_API_KEY": "sk-scripted-0123456789"}
 
@@ -193,7 +191,6 @@ def test_a_location_is_not_a_file_and_its_password_is_not_shown(home: Path, comm
     assert "takes a file or a folder, not 'postgresql://[hidden]@db/skills'" in done.err
 
 
-@pytest.mark.thorough
 def test_no_command_shows_a_password_of_a_setting(home: Path) -> None:
     environ = {**KEY, "ACE_SKILLBOOK": "postgresql://ann:s3cret-pw@db/skills"}
     model = ["--model", "openai/scripted", "--api-base", "http://ann:s3cret-pw@127.0.0.1:9/v1"]

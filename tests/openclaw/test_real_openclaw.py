@@ -16,8 +16,6 @@ from tests.support.command_line import Done, ace
 from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 @pytest.fixture
 def agents_model() -> Iterator[ScriptedAnthropicServer]:

@@ -313,7 +313,6 @@ def test_a_call_that_cannot_be_read_is_reported_once(receiver: Receiver, caplog:
     ]
 
 
-@pytest.mark.thorough
 def test_flush_reports_a_connection_that_does_not_receive(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     with Receiver(status=500) as failing:
         monkeypatch.setenv("OPIK_URL_OVERRIDE", failing.address)

@@ -81,7 +81,6 @@ def test_switched_off_also_if_it_is_enabled_by_argument(value: str) -> None:
         assert receiver.requests == []
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
@@ -104,7 +103,6 @@ def test_without_the_package_the_argument_fails() -> None:
     assert str(printed).startswith(("MissingFrameworkError: ", "ImportError: ", "ModuleNotFoundError: "))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["unreachable", "error", "silent"])
 def test_a_server_that_does_not_receive(kind: str) -> None:
     with Receiver(status=500 if kind == "error" else 204, silent=kind == "silent") as receiver:

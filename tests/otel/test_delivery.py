@@ -168,7 +168,6 @@ CLOSED = "http://127.0.0.1:9"
 """Nothing listens on the port for discarded data. A free port could be taken by another server meanwhile."""
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["unreachable", "error", "silent"])
 def test_a_collector_that_does_not_receive(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

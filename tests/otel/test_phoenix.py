@@ -20,8 +20,6 @@ from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 QUESTION = "{ projects { edges { node { name spans(first: 50) { edges { node { name statusCode } } } } } } }"
 
 

@@ -238,7 +238,6 @@ def run_learner(folder: Path, how: str) -> int:
     return process.returncode
 
 
-@pytest.mark.thorough
 def test_a_run_that_was_killed_and_resumed_is_one_trace(tmp_path: Path, collector: Collector) -> None:
     with start_learner(tmp_path, "killed") as process:
         while len(named(collector.spans, "ace.sample")) < 2:

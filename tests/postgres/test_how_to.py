@@ -6,12 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from tests.support.command_line import ace
-
-pytestmark = pytest.mark.thorough
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "share-a-skillbook-in-postgres.md"
 SHOWN = "postgresql://ann@db.internal/ace?book=support"

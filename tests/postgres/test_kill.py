@@ -15,15 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg
-import pytest
 
 from ace.skillbook import Skillbook
 from ace_postgres import PostgresStore
 from tests.postgres.learner_process import TRACES
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 KILLS = 12
 ROLES = ("reflector", "skill_manager")

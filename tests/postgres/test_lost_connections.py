@@ -95,7 +95,6 @@ def server() -> Iterator[PostgresServer]:
         yield started
 
 
-@pytest.mark.thorough
 def test_nothing_is_lost_while_the_server_is_restarted(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "PATIENCE", 600.0)
     location = f"{server.address}?book=load"
@@ -128,7 +127,6 @@ def test_nothing_is_lost_while_the_server_is_restarted(server: PostgresServer, m
         assert {skill.content for skill in book.skills()} == wanted
 
 
-@pytest.mark.thorough
 def test_a_server_that_stays_away_is_an_error_of_the_store(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,6 @@ def server(database: Database, tmp_path: Path) -> Iterator[tuple[str, str]]:
             thread.join()
 
 
-@pytest.mark.thorough
 def test_no_request_is_answered_with_a_server_error(server: tuple[str, str]) -> None:
     address, key = server
     answered: list[int] = []

@@ -91,7 +91,6 @@ def swap(database: Database, first: int, second: int) -> None:
     execute(database, *(move.where(audit.c.number == old).values(number=new) for old, new in steps))
 
 
-@pytest.mark.thorough
 @settings(max_examples=40)
 @given(st.data())
 def test_every_exchange_and_removal_is_noticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -50,7 +50,6 @@ def give(process: ServiceProcess, key: str, request: str, word: str) -> int | No
     return process.post("/v1/feedback", body, key)
 
 
-@pytest.mark.thorough
 def test_another_worker_continues_the_batch_of_one_that_is_gone(postgres_database: str, tmp_path: Path) -> None:
     database = Database(postgres_database)
     database.migrate()
@@ -177,7 +176,6 @@ def reflections_recorded(store: SkillbookStore) -> int:
     return sum(json.loads(key)[4] == "Reflector" for key, _ in store.recorded_answers())
 
 
-@pytest.mark.thorough
 def test_nothing_is_lost_when_postgres_is_restarted_while_it_is_used(
     own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -311,7 +309,6 @@ with PostgresServer() as postgres:
 """
 
 
-@pytest.mark.thorough
 def test_a_full_disk_of_postgres_refuses_feedback_and_loses_none() -> None:
     pytest.importorskip("ace_postgres")
     with tempfile.TemporaryDirectory() as parent:  # the server, which runs as another user, cannot enter tmp_path

@@ -105,7 +105,6 @@ def texts(database: Database, seal: Seal) -> list[str]:
     return sorted(seal.open(value) for value in sealed(database))
 
 
-@pytest.mark.thorough
 def test_a_killed_rotation_loses_no_text_and_is_completed_by_the_next(worker: KilledWork, tmp_path: Path) -> None:
     start = prepared(tmp_path / "start")
     database = Database(start / "server.db")
@@ -131,7 +130,6 @@ def test_a_killed_rotation_loses_no_text_and_is_completed_by_the_next(worker: Ki
     assert numbers_of_keys == {1, 2}  # it was killed before and after the new key was written
 
 
-@pytest.mark.thorough
 def test_a_killed_deletion_is_completed_by_the_next(worker: KilledWork, tmp_path: Path) -> None:
     start = prepared(tmp_path / "start")
     left_by_kills = set()

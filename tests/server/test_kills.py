@@ -11,8 +11,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ace_server import keys, tables
 from ace_server.database import Database
 from tests.server.model_calls import paid_again
@@ -64,7 +62,6 @@ class KillingModel:
         return self._learns(request)
 
 
-@pytest.mark.thorough
 def test_feedback_is_learned_once_whenever_the_service_is_killed(database: Database, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -216,7 +216,6 @@ def test_a_batch_fails_after_three_attempts_and_can_be_tried_again(
     ]
 
 
-@pytest.mark.thorough
 def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
     database: Database, tmp_path: Path, server: ScriptedServer, model: Model
 ) -> None:

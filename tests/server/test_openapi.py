@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from ace_server.api.app import openapi_document
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi.json"
 
 
-@pytest.mark.thorough  # a wheel has no documentation
 def test_the_committed_document_is_up_to_date() -> None:
     assert json.loads(COMMITTED.read_text(encoding="utf-8")) == openapi_document(), "run: python -m docs.openapi_page"
 

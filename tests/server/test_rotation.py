@@ -163,7 +163,6 @@ def test_what_waits_to_be_stored_during_two_rotations_can_be_read(database: Data
     assert [seal.open(row.comment or row.trace) for row in rows] == ["It is wrong.", '{"question": "2+2?"}']
 
 
-@pytest.mark.thorough
 def test_nothing_is_lost_while_the_service_writes_reads_and_deletes(database: Database, tmp_path: Path) -> None:
     command = open_seal(database, tmp_path, environ={})
     services = [open_seal(database, tmp_path, environ={}) for _ in range(2)]

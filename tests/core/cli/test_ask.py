@@ -8,8 +8,6 @@ from ace.skillbook import Skillbook
 from tests.support.command_line import Run, ace
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:

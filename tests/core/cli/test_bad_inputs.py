@@ -5,12 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 MEASURED = (
     "import ctypes, json, os, resource, subprocess, sys\n"
@@ -60,7 +56,6 @@ def learned(folder: Path, path: str, server: ScriptedServer) -> dict[str, object
     return found
 
 
-@pytest.mark.thorough
 def test_the_good_is_learned_in_little_memory_and_the_rest_is_named(tmp_path: Path, server: ScriptedServer) -> None:
     (tmp_path / "little.json").write_text('{"task": "LESSON little"}', encoding="utf-8")
     little = learned(tmp_path, "little.json", server)

@@ -54,7 +54,6 @@ def test_the_options_are_recorded_and_the_id_is_printed(tmp_path: Path, here: Ru
     assert stat.S_IMODE((tmp_path / LOG).stat().st_mode) == 0o600
 
 
-@pytest.mark.thorough
 def test_a_failing_test_is_recorded_with_file_and_line(tmp_path: Path, here: Run) -> None:
     (tmp_path / "test_sum.py").write_text(FAILING, encoding="utf-8")
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sum.py")
@@ -227,7 +226,6 @@ def test_the_folder_is_a_setting(tmp_path: Path, here: Run, monkeypatch: pytest.
     assert "'logs' in the file of a project must be a folder inside the project" in refused.err
 
 
-@pytest.mark.thorough
 def test_captures_at_once_leave_complete_lines(tmp_path: Path) -> None:
     script = 'for i in $(seq 3); do "$0" capture --task "$1" --outcome success || exit 1; done'
     environ = command_environment(tmp_path)

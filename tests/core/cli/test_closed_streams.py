@@ -36,7 +36,6 @@ def traces(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [
@@ -101,7 +100,6 @@ LINES = [
 ASKS_A_MODEL = {"ask", "eval", "learn", "train"}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_shows_a_traceback_when_a_stream_is_gone(
     tmp_path: Path, server: ScriptedServer, model: list[str], traces: Path, command: list[str]

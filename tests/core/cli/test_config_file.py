@@ -129,7 +129,6 @@ VALUES = st.one_of(
 )
 
 
-@pytest.mark.thorough
 @settings(max_examples=300)
 @given(tag=TAGS, value=VALUES, is_list=st.booleans())
 def test_any_value_is_read_or_refused(tag: str, value: str, is_list: bool) -> None:

@@ -6,12 +6,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
 from ace.skillbook import Skillbook
-
-pytestmark = pytest.mark.thorough
 
 SKILLS = 2000
 COPIES = 40

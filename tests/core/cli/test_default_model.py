@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from ace.providers.local import DEFAULT_MODEL
 from ace.providers.local.model_files import models_folder
 from ace.skillbook import Skillbook
 from tests.support.command_line import ace
 from tests.support.local_models import needed_model
-
-pytestmark = pytest.mark.thorough
 
 TRACE = Path(__file__).resolve().parents[3] / "examples" / "traces" / "branch-name.json"
 QUESTION = "How must I name the git branch for ticket 731, which adds a dark mode to the settings page?"

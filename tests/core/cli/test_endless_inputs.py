@@ -65,7 +65,6 @@ def test_what_has_no_end_in_a_folder_is_named_and_the_rest_taken() -> None:
             }
 
 
-@pytest.mark.thorough
 def test_a_named_pipe_is_read_when_a_program_writes_into_it_and_reported_when_none_does() -> None:
     os.mkfifo("pipe")
     os.mkfifo("lonely")
@@ -82,7 +81,6 @@ def test_a_named_pipe_is_read_when_a_program_writes_into_it_and_reported_when_no
     writer.join()
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -121,7 +119,6 @@ def test_a_log_that_grows_while_it_is_read_has_an_end() -> None:
     assert len(found) == 3
 
 
-@pytest.mark.thorough
 def test_the_limit_is_a_setting_and_no_temporary_file_is_left(
     tmp_path: Path, server: ScriptedServer, model: list[str]
 ) -> None:

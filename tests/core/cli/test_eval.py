@@ -12,8 +12,6 @@ from tests.core.evaluation.world import by_kind, served
 from tests.support.command_line import Run, ace
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 UP = "Round every price up to whole euros."
 
 

@@ -43,7 +43,6 @@ def test_two_lines_and_a_list_say_nothing(tmp_path: Path) -> None:
         assert event_files(gathered.traces) == []
 
 
-@pytest.mark.thorough
 def test_ace_learn_says_so_once_and_learns_all_the_same(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
         store(tmp_path / name, OF_ONE_SESSION[:3])

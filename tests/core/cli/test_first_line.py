@@ -154,7 +154,6 @@ def test_attempts_at_tasks_are_announced_with_the_limits_of_a_small_model(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.thorough
 def test_an_empty_flag_unsets_the_address_of_the_project(here: Run, tmp_path: Path, book: Path) -> None:
     (tmp_path / "ace.toml").write_text('api_base = "http://127.0.0.1:9/v1"\n', encoding="utf-8")
     done = here("ask", "What?", "--model", "anthropic/claude", "--api-base", "")

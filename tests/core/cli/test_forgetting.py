@@ -141,7 +141,6 @@ def test_a_run_that_forgets_its_answers_keeps_the_sources(learn: list[str], tmp_
         assert ZEBRA in book.skills()[0].sources[0].sample_question
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["resume", "forget", "forget the run"])
 def test_a_killed_run_leaves_no_byte_when_it_has_been_resumed_or_forgotten(
     ending: str, learn: list[str], model: Model, tmp_path: Path
@@ -164,7 +163,6 @@ def test_a_killed_run_leaves_no_byte_when_it_has_been_resumed_or_forgotten(
         assert len(book) == (TRACES if ending == "resume" else TRACES - 2)
 
 
-@pytest.mark.thorough
 def test_the_recent_reflections_of_a_killed_run_are_forgotten_with_its_answers(
     learn: list[str], model: Model, tmp_path: Path
 ) -> None:
@@ -178,7 +176,6 @@ def test_the_recent_reflections_of_a_killed_run_are_forgotten_with_its_answers(
     assert files_with(ZEBRA, tmp_path) == set()
 
 
-@pytest.mark.thorough
 def test_the_answers_of_a_run_that_continues_are_not_deleted(learn: list[str], model: Model, tmp_path: Path) -> None:
     def forget() -> None:
         done = run(tmp_path, "skillbook", "forget", "--answers", "--yes")
@@ -189,7 +186,6 @@ def test_the_answers_of_a_run_that_continues_are_not_deleted(learn: list[str], m
     assert run(tmp_path, *learn, "--resume").data["model_use"]["recorded_calls"] == 1
 
 
-@pytest.mark.thorough
 def test_the_choice_of_the_first_call_holds_for_the_resumed_run(learn: list[str], model: Model, tmp_path: Path) -> None:
     model.hold_at = TRACES
     kill(tmp_path, model, *learn, "--forget-answers")
@@ -199,7 +195,6 @@ def test_the_choice_of_the_first_call_holds_for_the_resumed_run(learn: list[str]
         assert list(book.store.recorded_answers()) == []
 
 
-@pytest.mark.thorough
 def test_a_failed_trace_leaves_no_byte_when_it_is_given_up(learn: list[str], model: Model, tmp_path: Path) -> None:
     model.fail_at = 3
     done = run(tmp_path, *learn, "--provenance", "ids")
@@ -213,7 +208,6 @@ def test_a_failed_trace_leaves_no_byte_when_it_is_given_up(learn: list[str], mod
     assert files_with(ZEBRA, tmp_path) == set()
 
 
-@pytest.mark.thorough
 def test_another_process_that_reads_delays_the_end_of_the_log(learn: list[str], tmp_path: Path) -> None:
     assert run(tmp_path, *learn).code == 0
     path = tmp_path / "work" / "skills.db"
@@ -263,7 +257,6 @@ def test_answers_in_the_backup_of_an_older_format_are_deleted(tmp_path: Path) ->
         assert backup.execute("SELECT count(*) FROM answer").fetchone() == (9,)
 
 
-@pytest.mark.thorough
 def test_answers_to_validation_samples_are_not_kept(learn: list[str], tmp_path: Path) -> None:
     samples = [{"question": f"The {ZEBRA}, call {number}.", "ground_truth": "no"} for number in (1, 2)]
     held_out = [{"question": f"Whose {ZEBRA} is it, call 3.", "ground_truth": "no"}]

@@ -50,7 +50,6 @@ def seconds(path: Path, text: str) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".json", ".txt", ".csv"])
 @pytest.mark.parametrize("repeated", list(REPEATED))
 def test_the_cost_grows_with_the_length_only(repeated: str, suffix: str, tmp_path: Path) -> None:

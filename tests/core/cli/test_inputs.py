@@ -132,7 +132,6 @@ def test_a_text_with_lines_of_json_is_one_trace(content: str) -> None:
         assert records(gathered) == [("agent.log", content)]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "content", "place", "reason"),
     [
@@ -226,7 +225,6 @@ def test_a_file_without_permission_is_reported(monkeypatch: pytest.MonkeyPatch) 
         Path("logs/closed").chmod(0o700)
 
 
-@pytest.mark.thorough
 def test_a_record_that_is_too_large_is_reported_and_the_next_one_taken() -> None:
     large = json.dumps({"task": "x" * 17_000_000})
     write("logs/lines.jsonl", f'{{"task": "1"}}\n{large}\n{{"task": "3"}}\n')
@@ -304,7 +302,6 @@ def test_a_plugin_that_recognises_a_file_takes_it_first() -> None:
         unregister_trace_converter("acme")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["lines", "list"])
 def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form: str) -> None:
     record = json.dumps({"task": "x" * 100_000, "answer": "y"})

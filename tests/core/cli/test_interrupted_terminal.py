@@ -21,8 +21,6 @@ from tests.support.command_line import ACE, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 ON_ITS_TERMINAL = (
     "import fcntl, os, sys, termios\n"
     "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"  # so that what is typed becomes a signal

@@ -20,8 +20,6 @@ from tests.support.learning_script import learning_script
 from tests.support.local_models import needed_model
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 TRACES = 40
 
 

@@ -16,8 +16,6 @@ from tests.support.command_line import ACE, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 TRACES = 30
 
 

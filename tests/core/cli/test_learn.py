@@ -14,8 +14,6 @@ from tests.support.command_line import Run, ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 LESSONS = ["w0", "w1", "w2", "chat", "text"]
 
 

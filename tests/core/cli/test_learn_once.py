@@ -11,8 +11,6 @@ from ace.skillbook import Skillbook
 from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 def test_a_second_run_learns_nothing_and_asks_nothing(
     logs: Path, tmp_path: Path, server: ScriptedServer, model: list[str], here: Run

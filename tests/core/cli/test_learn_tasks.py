@@ -11,8 +11,6 @@ from ace.trace_log import ExecutionTrace, TraceLog
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 EVERY = ("--min-confidence", "0")
 """Learn what a single task shows."""
 

@@ -11,8 +11,6 @@ from ace.providers.local import CATALOGUE, models_folder
 from tests.support.command_line import Run, ace
 from tests.support.local_models import needed_model
 
-pytestmark = pytest.mark.thorough
-
 
 def test_list_shows_every_model_with_size_and_licence(tmp_path: Path) -> None:
     done = ace("models", "list", folder=tmp_path)

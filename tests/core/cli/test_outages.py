@@ -14,8 +14,6 @@ import pytest
 from tests.support.command_line import Done, ace
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 TRACES = 40
 
 

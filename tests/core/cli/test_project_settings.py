@@ -31,7 +31,6 @@ def test_the_model_of_a_project_cannot_be_an_address(here: Run, logs: Path, serv
     assert "'model' in the file of a project" in done.err
 
 
-@pytest.mark.thorough
 def test_whatever_a_project_names_no_request_goes_to_an_address_in_it(tmp_path: Path) -> None:
     found = calls("fuzz", tmp_path)
     assert found["arrived"] == []
@@ -40,7 +39,6 @@ def test_whatever_a_project_names_no_request_goes_to_an_address_in_it(tmp_path: 
     assert endings["refused"] > 100 and endings["called"] > 5
 
 
-@pytest.mark.thorough
 def test_no_part_of_a_models_name_becomes_a_part_of_the_host(tmp_path: Path) -> None:
     found = calls("hosts", tmp_path)
     assert len(found) > 15

@@ -36,7 +36,6 @@ from ace.skillbook import Skillbook
 from ace.skillbook.errors import SkillbookError
 from ace.steps import LoadTracesStep
 
-pytestmark = pytest.mark.thorough
 TESTS = Path(__file__).parents[2]
 # Where everything is required, as on CI, the files are the same in every run, as the examples of Hypothesis are.
 CHANCE = 0 if "ACE_REQUIRE" in os.environ else random.SystemRandom().randrange(1_000_000)

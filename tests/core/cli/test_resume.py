@@ -7,14 +7,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from tests.support.command_line import ACE, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 TRACES = 30
 KILLS = 3

@@ -41,7 +41,6 @@ def orders(requests: Iterable[ScriptedRequest]) -> list[list[int]]:
     return [once[start : start + TRACES] for start in range(0, len(once), TRACES)]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["learn", "train"])
 def test_every_epoch_has_its_own_order_also_after_a_kill(tmp_path: Path, command: str) -> None:
     written_inputs(tmp_path / "t.jsonl")

@@ -14,8 +14,6 @@ from tests.core.cli.vault_distribution import install_vault, vault_file, vault_i
 from tests.support.command_line import Done, Run, ace
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 PLACE = "vault://team/skills"
 
 

@@ -77,7 +77,6 @@ def test_each_skill_names_the_traces_that_show_it(tmp_path: Path, here: Run) -> 
         assert done.code == 0 and "runs/run-39.json" in done.out and "runs/run-38.json" not in done.out
 
 
-@pytest.mark.thorough
 def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path, here: Run) -> None:
     lay_out(tmp_path)
     broken = tmp_path / "runs" / "run-03.json"
@@ -102,7 +101,6 @@ def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path, here:
         assert any(is_turn(request) for request in server.requests), "the trace that was not learned from is new"
 
 
-@pytest.mark.thorough
 def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_path: Path, here: Run) -> None:
     (tmp_path / "runs").mkdir()
     for number in range(4):

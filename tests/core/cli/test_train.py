@@ -4,11 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.support.command_line import Run, ace
-
-pytestmark = pytest.mark.thorough
 
 
 def write_samples(path: Path, samples: Sequence[object]) -> None:

@@ -14,8 +14,6 @@ from tests.core.evaluation.world import served
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedRequest
 
-pytestmark = pytest.mark.thorough
-
 OPTIONS = ["--no-prove", "--environment", "exact", "--lag", "0", "--no-merge", "--validation-interval", "2"]
 
 

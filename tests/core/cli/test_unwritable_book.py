@@ -15,8 +15,6 @@ from tests.support import secrets_world
 from tests.support.command_line import Done, Run, ace
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 class MovesTheFolder:
     """A model in front of which somebody moves the folder of the skillbook away, at its sixth answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,6 @@ VECTORS = st.tuples(*[st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0])] * 3).map(pac
 STATES = st.lists(st.dictionaries(st.sampled_from("abcdefgh"), VECTORS, max_size=8), min_size=1, max_size=5)
 
 
-@pytest.mark.thorough
 @given(STATES, st.floats(0.1, 0.99))
 @settings(deadline=None)
 def test_every_state_has_the_pairs_of_a_new_search(states: list[dict[str, bytes]], threshold: float) -> None:

@@ -29,7 +29,6 @@ def is_found(pair: dict[str, object], provider: str) -> bool:
     return bool(detector.detect_similar_pairs(book))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("provider", RECALL)
 def test_the_default_threshold_finds_rewordings_and_hardly_anything_else(provider: str) -> None:
     found = [pair for pair in PAIRS if is_found(pair, provider)]

@@ -9,8 +9,6 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from ace.environments import Sample, SimpleEnvironment
 from ace.evaluation import EvaluationReport, Evaluator, Trainer, ValidationSettings, compare, html_page
 from ace.providers.local import LocalLLMClient
@@ -18,8 +16,6 @@ from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.roles.small_models import agent_for, reflector_for, skill_manager_for
 from tests.requirement import missing
 from tests.support.local_models import needed_model
-
-pytestmark = pytest.mark.thorough
 
 
 def questions(name: str, count: int) -> list[Sample]:

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from itertools import cycle, islice
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from examples.scripted_conventions import task_of
 from tests.core.evaluation.test_training import misled_by_iron
@@ -21,8 +19,6 @@ from tests.core.evaluation.world import conventions
 from tests.core.runners.test_kill import body, learner
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 KILLS = 12
 PLACES = ("agent", "reflector", "skill_manager", "validation")

@@ -18,8 +18,6 @@ from tests.support.attempts import append, attempt, attempts_script
 from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:

@@ -25,8 +25,6 @@ from tests.support.killed_watch import FIRST
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
 from tests.support.small_disk import on_small_disk
 
-pytestmark = pytest.mark.thorough
-
 SEED = os.environ.get("ACE_TEST_SEED", "26")
 PATIENCE = 120.0
 """Seconds until a condition counts as never met."""

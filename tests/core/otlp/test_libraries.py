@@ -18,8 +18,6 @@ from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.thorough  # the libraries are development tools
-
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARIES = ("genai-openai", "genai-openai-events", "anthropic", "openinference-langchain")
 QUESTION = "When is high water in Bremen?"

@@ -310,7 +310,6 @@ def test_whatever_happens_only_those_are_offered_that_have_not_entered(
         ]
 
 
-@pytest.mark.thorough
 def test_samples_may_arrive_while_garbage_is_collected() -> None:
     # The collector runs in the middle of whatever allocates, and its callbacks let other threads run.
     def give_way(phase: str, info: dict[str, int]) -> None:

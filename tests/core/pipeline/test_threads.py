@@ -118,7 +118,6 @@ def test_a_system_without_a_thread_for_the_loop_says_so_on_each_result() -> None
     assert run.stdout == "can't start new thread\nNone\n"
 
 
-@pytest.mark.thorough
 def test_threads_that_have_nothing_to_do_for_a_while_end() -> None:
     pipeline = Pipeline([Do()])
     pipeline.run(pages(50), workers=6)

@@ -24,8 +24,6 @@ from tests.support.reflection_script import is_turn, python
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
 pytest.importorskip("pydantic_monty")
-pytestmark = pytest.mark.thorough
-
 GROUPS = 6
 KILLS = 12
 KINDS = ("turn", "question", "several questions")

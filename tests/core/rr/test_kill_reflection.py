@@ -22,8 +22,6 @@ from tests.support.reflection_script import is_turn, python
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
 pytest.importorskip("pydantic_monty")
-pytestmark = pytest.mark.thorough
-
 KILLS = 12
 CALLS_PER_TRACE = 11
 """Five turns, five sub-questions and the skill manager."""

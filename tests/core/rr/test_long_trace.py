@@ -38,7 +38,6 @@ def long_trace() -> dict[str, Any]:
     return {"question": "Why do orders wait?", "steps": steps}
 
 
-@pytest.mark.thorough
 def test_the_decisive_line_of_50_mb_is_found_with_short_prompts() -> None:
     trace = long_trace()
     assert len(json.dumps(trace)) > 50_000_000

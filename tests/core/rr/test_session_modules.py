@@ -17,7 +17,6 @@ texts = st.text("ab \n", max_size=30)
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n"]), max_size=30)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     ["fmean", "mean", "median", "median_high", "median_low", "pstdev", "pvariance", "quantiles", "stdev", "variance"],

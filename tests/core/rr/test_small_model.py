@@ -71,7 +71,6 @@ class Recording:
         return self.client.complete_messages(messages, **settings)
 
 
-@pytest.mark.thorough
 def test_a_small_model_explores_three_traces_and_submits_a_usable_reflection_on_one() -> None:
     client = LocalLLMClient(needed_model("qwen2.5-coder-1.5b"))
     assert client.is_small_model

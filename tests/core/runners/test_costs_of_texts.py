@@ -29,7 +29,6 @@ def seconds(field: str, text: str) -> float:
     return took
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("field", ["question", "answer", "feedback", "ground_truth", "steps"])
 def test_the_cost_grows_with_the_length_only(field: str) -> None:
     def grows_too_fast(unit: str, before: str) -> bool:

@@ -53,7 +53,6 @@ TRACES: dict[str, object] = {
 }
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".db", ".json"])
 @pytest.mark.parametrize("name", TRACES)
 def test_a_hostile_trace_is_learned_and_so_is_the_next(name: str, suffix: str, tmp_path: Path) -> None:

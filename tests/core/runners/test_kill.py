@@ -15,16 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SkillbookStore
 from tests.core.runners.learner_process import AFTER_COMMIT, BEFORE_COMMIT, TRACES, traces
 from tests.support.checkpoints import without_run
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 KILLS = 20
 

@@ -19,8 +19,6 @@ from tests.core.runners.test_kill import learner, recorded, store_of
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, Script, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 KILLS = 12
 LEFT = 100
 """So many calls are left after the kills, or about that: a process may get somewhat further than its share."""

@@ -9,16 +9,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from ace.skillbook import Skillbook
 from tests.core.runners.proving_learner_process import CHATS, lesson
 from tests.core.runners.test_kill import body, learner, recorded, store_of
 from tests.support.corrected_chats import correcting_script
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 KILLS = 12
 LEFT = 25

@@ -23,8 +23,6 @@ from tests.support.held_script import HeldScript
 from tests.support.learning_script import parts_of
 from tests.support.scripted_server import Answer, Script, ScriptedRequest, ScriptedServer
 
-pytestmark = pytest.mark.thorough
-
 KILLS = 12
 LEFT = 60
 """So many reflections are left after the kills, and more: a process may get a good deal further than its share."""

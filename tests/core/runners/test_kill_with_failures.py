@@ -11,8 +11,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from ace.runners import unfinished_runs
 from ace.skillbook import Skillbook
 from tests.core.runners.failing_learner_process import TRACES
@@ -21,8 +19,6 @@ from tests.core.runners.test_kill import script as good_script
 from tests.core.runners.test_kill_ahead import answered
 from tests.support.held_script import HeldScript
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
-
-pytestmark = pytest.mark.thorough
 
 KILLS = 12
 LEFT = 30

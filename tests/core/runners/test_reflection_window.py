@@ -182,7 +182,6 @@ def test_a_wrong_size_is_refused(size: Any) -> None:
         runner_for(server, Skillbook()).run(samples(), reflection_window=size)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("die", ["before the commit", "after the commit"])
 def test_a_killed_run_has_the_same_window_when_it_is_resumed(tmp_path: Path, die: str) -> None:
     def prompts(server: ScriptedServer) -> list[tuple[str, list[int]]]:

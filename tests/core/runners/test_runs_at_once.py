@@ -40,7 +40,6 @@ runner.run(traces(), run_id="monday", resume=True)
 """
 
 
-@pytest.mark.thorough
 def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     may_end = threading.Event()
@@ -98,7 +97,6 @@ def test_a_run_inside_of_itself_is_refused_and_does_not_hang(tmp_path: Path) -> 
     assert refused == ["monday"]
 
 
-@pytest.mark.thorough
 def test_two_resuming_commands_pay_once_and_report_no_false_failure(tmp_path: Path) -> None:
     """T-15 of the audit: an interrupted run that two processes resume at the same time."""
     slow = False

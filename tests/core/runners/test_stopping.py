@@ -186,7 +186,6 @@ runner.run(traces(5), max_in_flight=1)
 """
 
 
-@pytest.mark.thorough
 def test_a_kill_loses_no_failure_and_half_a_line_spoils_no_other(tmp_path: Path) -> None:
     path = tmp_path / "failures.jsonl"
     path.write_text('{"half of a line', encoding="utf-8")

@@ -153,7 +153,6 @@ print(json.dumps({{"told": told, "kept": kept, "learned": learn(resume=True)}}))
 """
 
 
-@pytest.mark.thorough
 def test_a_disk_that_fills_up_stops_the_run_which_goes_on_when_there_is_room(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         result = on_small_disk(tmp_path / "disk", FILLED.format(api_base=server.api_base))

@@ -249,7 +249,6 @@ def test_an_unusable_part_concerns_only_its_sample(tmp_path: Path, name: str) ->
     assert (BAD_PART,) in model.requests, "it is asked about alone"
 
 
-@pytest.mark.thorough
 @settings(max_examples=40)
 @given(
     bad=st.dictionaries(st.integers(0, 19), st.sampled_from(sorted(BAD_PARTS))),

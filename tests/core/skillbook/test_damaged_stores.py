@@ -182,7 +182,6 @@ def change_the_rows(database: sqlite3.Connection, chance: random.Random) -> str:
     return statement
 
 
-@pytest.mark.thorough
 def test_any_damage_is_told_in_one_sentence(sound: Path, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -201,7 +200,6 @@ def test_any_damage_is_told_in_one_sentence(sound: Path, tmp_path: Path) -> None
     assert DAMAGES / 10 < refused < DAMAGES
 
 
-@pytest.mark.thorough
 def test_bytes_that_change_anywhere_in_the_file_are_told_in_one_sentence(sound: Path, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -100,7 +100,6 @@ def test_skills_that_the_question_chose_do_not_repeat() -> None:
     assert chosen.prompt_parts("", BUDGET).relevant.count("\n") == 1
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("budget", [BUDGET, 300])
 def test_a_process_that_opens_the_book_sees_what_one_sees_that_has_it_open(

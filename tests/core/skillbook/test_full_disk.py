@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.small_disk import on_small_disk
-
-pytestmark = pytest.mark.thorough
 
 FULL = """
 book = Skillbook.open(folder / "skills.db")

@@ -14,7 +14,6 @@ from ace.skillbook import Skillbook
 from ace.skillbook.frozen_copy import FrozenCopy, PromptParts
 from ace.skillbook.selection import estimate_tokens
 
-pytestmark = pytest.mark.thorough
 CHANGES = "The skillbook has changed since. These lines replace those above, or add to them:\n"
 RELEVANT = "Further skills of the skillbook that may fit:\n"
 

@@ -65,7 +65,6 @@ def test_any_ids_that_are_imported_can_be_cited(ids: list[str]) -> None:
 TEXT = st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable())
 
 
-@pytest.mark.thorough
 @given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 2**53 - 1)), max_size=6, unique_by=lambda entry: entry[1]))
 def test_a_playbook_text_read_again_has_every_skill(entries: list[tuple[str, str, int]]) -> None:
     book = Skillbook()
@@ -75,7 +74,6 @@ def test_a_playbook_text_read_again_has_every_skill(entries: list[tuple[str, str
     assert sorted((skill.id, skill.helpful) for skill in again) == sorted((skill.id, skill.helpful) for skill in book)
 
 
-@pytest.mark.thorough
 @given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 9**15), st.integers(1, 4)), max_size=6, unique_by=lambda e: e[1]))
 def test_bullet_lines_read_again_have_every_skill(entries: list[tuple[str, str, int, int]]) -> None:
     book = Skillbook()

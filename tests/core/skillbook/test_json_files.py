@@ -134,7 +134,6 @@ def loaded_with_a_call_in_between(path: Path, moment: int, call: Callable[[], No
     return book, is_called
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("merge", [False, True])
 def test_what_others_save_at_any_moment_of_a_load_is_kept(tmp_path: Path, merge: bool) -> None:
     noticed = 0
@@ -316,7 +315,6 @@ for number in range(100_000):
 """
 
 
-@pytest.mark.thorough
 def test_a_kill_at_any_point_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     book_with(*(f"Start {number}: " + "y" * 2000 for number in range(200))).save_to_file(path)
@@ -390,9 +388,7 @@ for number in range(saves):
 """
 
 
-@pytest.mark.parametrize(
-    ("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 60, 1, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize(("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 60, 1)])
 def test_two_processes_that_load_add_and_merge_keep_everything(
     tmp_path: Path, skills: int, saves: int, repetitions: int
 ) -> None:

@@ -17,8 +17,6 @@ from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.core.skillbook.clocks import run_python, start_python, ticking
 
-pytestmark = pytest.mark.thorough
-
 LEARNING = """
 import sys
 from ace.skillbook import SampleKey, Skillbook

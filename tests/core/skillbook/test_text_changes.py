@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +51,6 @@ def take(book: Skillbook, step: tuple[str, int, int]) -> None:
         book.import_skills(Skillbook.from_text(f"- Text {first}.\n"))
 
 
-@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS, marked_at=st.integers(0, 24))
 def test_every_skill_that_says_something_else_is_among_those_that_have_changed(

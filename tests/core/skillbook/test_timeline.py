@@ -39,7 +39,6 @@ def change_at_random(book: Skillbook, chance: random.Random) -> None:
             book.rollback(chance.randrange(book.version + 1), author="undo")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_every_version_and_every_change_is_that_of_the_history(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -297,7 +297,6 @@ ENDLESS = (
 )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("piece", [*ENDLESS, "token: ", "-----BEGIN ", "A ", "sk-", " ", "Bearer ", "\n"])
 def test_a_long_answer_without_an_end_is_looked_through_at_once(piece: str) -> None:
     # In a process of its own: a pattern that goes back and forth over this for minutes lets no other thread run.

@@ -44,7 +44,6 @@ def test_every_check_has_a_mutant() -> None:
     assert {mutant.check for mutant in MUTANTS} == checks_of(ALWAYS + OTHERS)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "edits"), CORRECT.items(), ids=list(CORRECT))
 def test_a_correct_plugin_passes_all_checks(kind: str, edits: tuple[Edit, ...], tmp_path: Path) -> None:
     report = check_plugin(edits, tmp_path)
@@ -54,7 +53,6 @@ def test_a_correct_plugin_passes_all_checks(kind: str, edits: tuple[Edit, ...], 
     assert report.passed == checks - set(report.skipped)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.check}: {mutant.wrong}")
 def test_a_mutant_fails_exactly_its_own_check(mutant: Mutant, tmp_path: Path) -> None:
     report = check_plugin((*mutant.based_on, *mutant.edits), tmp_path)

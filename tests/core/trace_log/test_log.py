@@ -213,7 +213,6 @@ def test_problems_are_counted_and_only_the_first_ones_kept(tmp_path: Path) -> No
         assert (log.problem_count, len(log.problems)) == (2500, 1000)
 
 
-@pytest.mark.thorough
 def test_eight_processes_append_complete_lines(tmp_path: Path) -> None:
     log = TraceLog(tmp_path / "logs" / "log.jsonl")
     processes = [started(APPEND, log.path, f"bd-{number}", 200) for number in range(8)]
@@ -233,7 +232,6 @@ def test_the_line_of_a_process_that_was_killed_in_an_append_becomes_one_problem(
     assert [problem.line for problem in log.problems] == [2]
 
 
-@pytest.mark.thorough
 def test_a_log_is_valid_after_a_kill_at_any_moment_of_its_appends(tmp_path: Path) -> None:
     log = TraceLog(tmp_path / "log.jsonl")
     for kill in range(5):

@@ -160,14 +160,12 @@ PAGES = {
 }
 
 
-@pytest.mark.thorough
 def test_every_page_looks_right_in_every_way(learned: Path, view: View, new_page: NewPage) -> None:
     url = view(learned)
     page = new_page()
     check_every_look(page, url, [*PAGES.values(), *links_of(page, url)], name="view")
 
 
-@pytest.mark.thorough
 def test_an_empty_book_and_a_file_look_right_too(view: View, new_page: NewPage, tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "new.db"):
         pass
@@ -226,7 +224,6 @@ def test_markup_is_displayed_and_never_executed(view: View, new_page: NewPage, t
         check_nothing_executed(page)
 
 
-@pytest.mark.thorough
 def test_the_screenshots_of_the_guide_show_what_is_there_now(
     learned: Path, view: View, new_page: NewPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -654,7 +654,6 @@ def test_every_table_of_the_service_is_exported_to_those_who_may_see_it(world: W
 # What holds for every page
 
 
-@pytest.mark.thorough
 def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) -> None:
     page = new_page()
     check_every_look(page, world.url, ["/login"], name="login")
@@ -697,7 +696,6 @@ def test_the_tab_key_follows_the_pages_of_the_service(world: World, new_page: Ne
         check_focus_order(page)
 
 
-@pytest.mark.thorough
 def test_the_screenshots_of_the_guide_show_the_service(world: World, new_page: NewPage) -> None:
     """Set ACE_UPDATE_SCREENSHOTS=1 to take them again."""
     at = 1_772_442_000.0

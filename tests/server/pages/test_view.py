@@ -46,7 +46,6 @@ def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 
 
-@pytest.mark.thorough
 def test_every_kind_of_link_leads_to_a_page(learned: Path, view: View) -> None:
     from html.parser import HTMLParser
 
@@ -110,7 +109,6 @@ def test_a_json_file_is_shown_with_the_command_that_gives_it_a_history(view: Vie
     assert "Round at the end." in httpx.get(f"{url}/books/team").text
 
 
-@pytest.mark.thorough
 def test_a_book_in_postgres_is_shown_without_its_password(view_command: View) -> None:
     with PostgresServer() as server:
         location = f"{server.address}?book=support"

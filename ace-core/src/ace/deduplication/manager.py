@@ -36,6 +36,8 @@ from ace.skillbook import Skillbook
 __all__ = ["ConsolidationResult", "Decisions", "DeduplicationManager", "Verdict", "lost_values", "verdict_on"]
 
 _logger = logging.getLogger(__name__)
+_LEAST_SKILLS = 2
+"""With fewer skills there is nothing to compare, so no vector is made."""
 _GROUPS_PER_QUESTION = 25
 
 
@@ -165,7 +167,7 @@ class DeduplicationManager:
         Returns:
             The applied and the skipped operations, and the undecided skills.
         """
-        if not self.config.enabled:
+        if not self.config.enabled or len(skillbook.skills()) < _LEAST_SKILLS:
             return ConsolidationResult()
         by_rule, rule_problem = self._carried_out(self._by_rule(skillbook), skillbook)
         groups, problem = self._similar_groups(skillbook)

