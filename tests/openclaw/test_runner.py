@@ -319,3 +319,9 @@ def test_a_cancelled_task_stops_the_run_and_the_next_one_learns_the_rest(state: 
         learned = len(server.by_role("skill_manager"))
         assert learned < 4
         assert len(runner.run()) == 4 - learned
+
+
+@pytest.mark.parametrize("name", ["once", "resume", "run_id", "wait"])
+def test_what_the_runner_sets_itself_is_refused(server: ScriptedServer, state: Path, name: str) -> None:
+    with pytest.raises(TypeError, match=f"OpenClaw.run sets {name} itself"):
+        runner_for(server, state).run(**{name: "x"})  # type: ignore[arg-type]  # any value

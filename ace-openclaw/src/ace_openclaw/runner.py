@@ -5,24 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict, Unpack
 
 from ace.calls import own_twin
 from ace.context import ACEStepContext
 from ace.integrations import Record, checked_arguments, text_in
 from ace.pipeline import PipelineCancelled
-from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client
+from ace.runners import (
+    ACERunner,
+    LearningOptions,
+    LearningSettings,
+    RunOptions,
+    StepOptions,
+    has_run,
+    learning_client,
+)
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
 from ace_openclaw.learning_report import LearningReport
 from ace_openclaw.workspace import write_skills
 
 if TYPE_CHECKING:
-    from ace.pipeline import CancellationToken, SampleResult, StepProtocol
+    from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
     from ace.skillbook import Skillbook
 
-__all__ = ["RUN_ID", "OnResult", "OpenClaw", "SessionRunOptions"]
+__all__ = ["RUN_ID", "OnResult", "OpenClaw"]
 
 RUN_ID = "sessions"
 """All sessions are one run, which is resumed each time: its record in the store of the skillbook contains exactly the
@@ -40,35 +48,9 @@ class OpenClawOptions(TypedDict, total=False):
     idle_minutes: float
 
 
-class SessionRunOptions(TypedDict, total=False):
-    """The keyword arguments of `OpenClaw.run`: those of `RunOptions` that are valid for a run that is always resumed.
-
-    Its `run_id` is fixed, no turn is learned twice (as with `once`), and it always waits for the background work,
-    because `report` and the files in the workspace describe the outcome.
-    """
-
-    workers: int | None
-    """The number of turns that are reflected on at the same time; by default three for all runs of the process."""
-    lag: int | None
-    """The old name of `max_in_flight`, which is `lag + 1`; it works until 0.2, with a deprecation warning."""
-    max_in_flight: int | None
-    """The maximum number of turns between their first and their last step; 1 is strictly online."""
-    on_sample_done: OnResult | None
-    """Called with the result of each new turn when its foreground steps are done."""
-    on_sample_end: OnResult | None
-    """Called with the result of each new turn when it has been learned, has failed or was cancelled."""
-    cancel_token: CancellationToken | None
-    """Stops the run; the remaining turns are learned by the next one."""
-    max_cost: float | None
-    """The cost after which no further turn is started, in US dollars."""
-    fail_fast: bool
-    """Whether the first failed turn stops the run."""
-    shuffle: int | None
-    """A seed for a random order of the turns; by default they are learned from in the order of the sessions."""
-    reflection_window: int
-    """How many of the most recent reflections of this run the reflector receives; 0 by default."""
-    max_consecutive_failures: int
-    """The number of consecutive turns without a reachable model after which the run stops; 5 by default."""
+_DECIDED: Final = ("once", "resume", "run_id", "wait")
+"""Options of a run that this runner sets. No turn is learned twice, the one run is always resumed, and it waits for the
+background work, because `report` and the files in the workspace describe the outcome."""
 
 
 class OpenClaw(ACERunner):
@@ -199,26 +181,25 @@ class OpenClaw(ACERunner):
         )
         return cls.from_client(client, **options)
 
-    @checked_arguments(SessionRunOptions)
+    @checked_arguments(RunOptions)
     def run(
         self,
         sources: Iterable[Source] | None = None,
-        **options: Unpack[SessionRunOptions],
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from all new turns, and write the skills to the workspace.
 
         Args:
             sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or `StoredSession`
                 objects; by default everything in the folder of OpenClaw.
-            **options: Those of every run that are valid for one that is always resumed: workers, max_in_flight,
-                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, shuffle, reflection_window,
-                max_consecutive_failures; see `SessionRunOptions`.
+            **options: Those of every run (`ace.runners.RunOptions`) except once, resume, run_id and wait, which this
+                runner sets.
 
         Returns:
             The results of the new turns. `report.problems` lists what could not be read or learned.
 
         Raises:
-            TypeError: The sources are a single path instead of a list, or an option does not exist.
+            TypeError: The sources are a single path instead of a list, or an option does not exist or is set here.
             ValueError: An option is outside its range.
             ManagedBlockError: The marks in AGENTS.md do not form one block; the turns were learned nevertheless.
             SkillbookError: The skillbook cannot be written; what was learned before is kept.
@@ -227,11 +208,11 @@ class OpenClaw(ACERunner):
         turns, arguments = self._prepared(sources, options)
         return self._ended(self._run(turns, **arguments))
 
-    @checked_arguments(SessionRunOptions)
+    @checked_arguments(RunOptions)
     async def arun(
         self,
         sources: Iterable[Source] | None = None,
-        **options: Unpack[SessionRunOptions],
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Like `run`, for asynchronous code; see `ACERunner.arun`. Sessions are read in a thread.
 
@@ -248,11 +229,13 @@ class OpenClaw(ACERunner):
         return await asyncio.to_thread(self._ended, results)
 
     def _prepared(
-        self, sources: Iterable[Source] | None, options: SessionRunOptions
+        self, sources: Iterable[Source] | None, options: RunOptions
     ) -> tuple[list[dict[str, object]], dict[str, Any]]:
         """Read the sessions, and return their turns and the arguments of the run over them."""
         if isinstance(sources, str | bytes | os.PathLike):
             raise TypeError(f"run takes a list of sources, not one {type(sources).__name__}: run([...])")
+        if decided := [name for name in _DECIDED if name in options]:
+            raise TypeError(f"{type(self).__name__}.run sets {decided[0]} itself; omit it")
         self.report = LearningReport()
         listed = [self.state_dir] if sources is None else sources
         turns = self._without_known(found_turns(listed, self.state_dir, self.idle_minutes, self.report))
