@@ -68,11 +68,15 @@ class OpenClawHome:
         arguments = ("agent", "--local", "--agent", "main", "--session-key", session, "--message", message, "--json")
         return self.run(*arguments, environ=environ)
 
-    def lay_out(self, url: str) -> None:
-        self.workspace.mkdir(parents=True)
+    def write_bug(self) -> None:
+        """Write what the model is asked to fix, also where it has fixed that before."""
         (self.workspace / "calc.py").write_text(
             "def mean(values):\n    return sum(values) / len(values)\n", encoding="utf-8"
         )
+
+    def lay_out(self, url: str) -> None:
+        self.workspace.mkdir(parents=True)
+        self.write_bug()
         (self.workspace / "test_calc.py").write_text(
             "import unittest\nfrom calc import mean\n\n\nclass MeanTest(unittest.TestCase):\n"
             "    def test_empty(self):\n        self.assertEqual(mean([]), 0)\n",

@@ -65,6 +65,7 @@ def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> No
         assert not (claw.state / "ace").exists()
 
         run(install_learning)
+        claw.write_bug()
         assert claw.say(QUESTION, "automatic", environ=environ).returncode == 0
         wait_for_learner(claw.state, sessions=1)
         assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")

@@ -71,9 +71,7 @@ def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
         assert openclaw("learn", "--json").data["turns_learned"] == 0
 
         agents_model.clear()
-        (claw.workspace / "calc.py").write_text(
-            "def mean(values):\n    return sum(values) / len(values)\n", encoding="utf-8"
-        )
+        claw.write_bug()
         assert claw.say(QUESTION, "next").returncode == 0
         first = next(request for request in agents_model.requests if request.tools)
         assert LESSON in first.system
