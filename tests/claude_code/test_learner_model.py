@@ -38,7 +38,7 @@ def cost_in(out: str) -> float:
 def test_the_default_is_a_cheap_model_of_claude_code(claude: str, home: Path, ace: Ace) -> None:
     out = ace("install", "--claude", claude)["out"]
     assert chosen() == ("claude_code/haiku", "")
-    assert "claude_code/haiku learns, for at most 1 USD a day." in out
+    assert "with claude_code/haiku, for at most 1 USD a day." in out
     assert "USD for a million tokens in" in out and "measured for 5 turns" in out
     assert "counts towards the limits of your plan" in out
     assert cost_in(out) < 0.1

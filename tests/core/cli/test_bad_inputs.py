@@ -57,8 +57,10 @@ def learned(folder: Path, path: str, server: ScriptedServer) -> dict[str, object
 
 
 def test_the_good_is_learned_in_little_memory_and_the_rest_is_named(tmp_path: Path, server: ScriptedServer) -> None:
-    (tmp_path / "little.json").write_text('{"task": "LESSON little"}', encoding="utf-8")
-    little = learned(tmp_path, "little.json", server)
+    # Two skills, so that they are compared, as those of the folder are.
+    lines = ['{"task": "LESSON little"}', '{"task": "LESSON small"}']
+    (tmp_path / "little.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    little = learned(tmp_path, "little.jsonl", server)
     fill(tmp_path / "folder")
     much = learned(tmp_path, "folder", server)
     assert (little["code"], much["code"]) == (0, 1), much["err"]

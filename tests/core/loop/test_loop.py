@@ -178,8 +178,8 @@ def test_the_results_of_a_loop_that_ends_early_are_those_of_its_epochs(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--mode", "online", "--min-confidence", "1.5"], "--min-confidence must be from 0 to 1, got 1.5"),
-        (["--mode", "online", "--min-confidence", "nan"], "--min-confidence must be from 0 to 1, got nan"),
+        (["--mode", "online", "--min-confidence", "1.5"], "--min-confidence must be a number from 0 to 1, got 1.5"),
+        (["--mode", "online", "--min-confidence", "nan"], "--min-confidence must be a number from 0 to 1, got nan"),
         (["--watch", "--mode", "offline"], "--mode offline needs a complete one"),
         (["--watch", "--resume"], "omit --resume"),
         (["--watch", "-"], "not standard input"),

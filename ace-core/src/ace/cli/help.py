@@ -175,16 +175,13 @@ def _pages(command: str) -> Mapping[str, Any]:
     if command in built_in_names():
         file = Path(__file__).with_name(HELP_FILE)
     else:
-        from ace.plugins import CommandSpec, PluginError
+        from ace.plugins import PluginError
         from ace.plugins.catalogue import catalogue
 
         try:
-            plugin = catalogue().find(command).load()
+            module = catalogue().find(command).installed.module  # not loaded: its help file says what it can do
         except PluginError:  # running the command says what is wrong
             return {}
-        if not plugin.specs_of(CommandSpec):
-            return {}
-        module = plugin.installed.module
         package = find_spec(module.partition(".")[0])
         if package is None or package.origin is None:
             return {}
@@ -203,7 +200,7 @@ def _of_plugins() -> Iterator[HelpRow]:
     specs = (spec for plugin in catalogue().providing(ObserverSpec) for spec in plugin.specs_of(ObserverSpec))
     for option in (option for spec in specs for option in spec.options):
         values = f" {'|'.join(option.values)}" if option.values else ""
-        yield HelpRow(f"--{option.name}{values}", option.summary)
+        yield HelpRow(f"--{option.name}{values}", f"{option.summary.rstrip('.')}.")
 
 
 def page_of(app: App, chain: Sequence[str]) -> HelpPage:

@@ -7,7 +7,8 @@ import importlib.util
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,23 @@ class WordLlamaEmbedder:
                         "local word vectors require the package 'wordllama'; install it with: "
                         "pip install 'ace-core[embeddings]'"
                     )
-                package = importlib.import_module("wordllama")
-                # The package looks for its own tokenizer in a folder that it does not have, and then tries to
-                # download it. As a cache folder, its own folder works.
-                folder = Path(str(package.__file__)).parent
-                self._model = package.WordLlama.load(cache_dir=folder, disable_download=True)
+                # Importing the package, which `load` continues, would show the INFO lines of every library.
+                with _root_logger_unchanged():
+                    package = importlib.import_module("wordllama")
+                    # The package looks for its own tokenizer in a folder that it does not have, and then tries to
+                    # download it. As a cache folder, its own folder works.
+                    folder = Path(str(package.__file__)).parent
+                    self._model = package.WordLlama.load(cache_dir=folder, disable_download=True)
             return self._model
+
+
+@contextmanager
+def _root_logger_unchanged() -> Iterator[None]:
+    """Let `logging.basicConfig` do nothing within the block: it only configures a root logger without handlers."""
+    placeholder = logging.NullHandler()
+    root = logging.getLogger()
+    root.addHandler(placeholder)
+    try:
+        yield
+    finally:
+        root.removeHandler(placeholder)

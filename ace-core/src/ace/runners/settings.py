@@ -23,9 +23,7 @@ from ace._options import learning_option, option
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.llm import find_model_prefix
-from ace.runners.run_session import StepEvents
 from ace.skillbook import Skillbook
-from ace.steps.checkpoint import SaveSkillbookStep
 from ace.steps.tail_settings import TailSettings
 
 if TYPE_CHECKING:
@@ -306,6 +304,8 @@ def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pip
     Args:
         pipeline: The other one.
     """
+    from ace.runners.run_session import StepEvents  # not above: the command line reads settings without it
+
     return Pipeline[ACEStepContext](
         steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
     )
@@ -355,6 +355,8 @@ def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
         steps: The steps of a pipeline.
         path: The JSON file; None removes the step.
     """
+    from ace.steps.checkpoint import SaveSkillbookStep
+
     found: list[Step] = []
     for step in steps:
         if not isinstance(step, SaveSkillbookStep):
