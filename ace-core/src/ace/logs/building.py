@@ -1,0 +1,178 @@
+"""Collects the steps of a run while a reader goes through a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ace.logs.run import Run, Speaker, Step
+
+__all__ = ["RunBuilder", "fields_of", "text_of", "time_of"]
+
+_MILLISECONDS_FROM: Final = 1e11
+"""Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
+
+
+class RunBuilder:
+    """The steps of one run so far, in order. Results find the name of their call; repeated messages count once.
+
+    Example:
+        >>> builder = RunBuilder()
+        >>> builder.message("person", "Free disk?")
+        >>> builder.call("bash", {"command": "dff"}, "c1")
+        >>> builder.result("dff: not found", "c1", is_error=True)
+        >>> builder.message("agent", "Could not check.")
+        >>> run = builder.run()
+        >>> run.task, run.steps[2].name, run.answer
+        ('Free disk?', 'bash', 'Could not check.')
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._names: dict[str, str] = {}
+        self._open: list[tuple[str, str]] = []
+
+    def message(self, speaker: Speaker, text: str, place: str = "", *, name: str = "") -> None:
+        """Add a message, unless it is empty or repeats the step before it.
+
+        Args:
+            speaker: Who said it; see `ace.logs.speakers` for messages of the role `user`.
+            text: What was said.
+            place: Its position in the log.
+            name: The name of the speaker in the log, if it has one.
+        """
+        text = text.strip()
+        last = self.steps[-1] if self.steps else None
+        if text and not (last and last.kind == "message" and (last.speaker, last.content) == (speaker, text)):
+            self.steps.append(Step(kind="message", speaker=speaker, name=name, content=text, place=place))
+
+    def thought(self, text: str, place: str = "") -> None:
+        """Add a thought of the agent, unless it is empty."""
+        if text.strip():
+            self.steps.append(Step(kind="thought", speaker="agent", content=text.strip(), place=place))
+
+    def call(self, name: str, arguments: object, call_id: str = "", place: str = "") -> None:
+        """Add the call of a tool.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments: a JSON value, or a text that is kept as it is.
+            call_id: The id that connects it with its result; without one, results are matched in order.
+            place: Its position in the log.
+        """
+        if call_id:
+            self._names[call_id] = name
+        self._open.append((call_id, name))
+        content = text_of(arguments)
+        self.steps.append(
+            Step(kind="call", speaker="agent", name=name, content=content, place=place, call_id=call_id)
+        )
+
+    def result(
+        self, output: object, call_id: str = "", place: str = "", *, name: str = "", is_error: bool = False
+    ) -> None:
+        """Add the result of a call, also an empty one.
+
+        Args:
+            output: What the tool returned: a JSON value or a text.
+            call_id: The id of the call; without one, it is the result of the first call that has none.
+            place: Its position in the log.
+            name: The tool, if the log repeats it.
+            is_error: Whether the tool failed.
+        """
+        open_call = next((pair for pair in self._open if not call_id or pair[0] == call_id), None)
+        if open_call is not None:
+            self._open.remove(open_call)
+            call_id, name = open_call[0], name or open_call[1]
+        name = name or self._names.get(call_id, "")
+        content = text_of(output)
+        self.steps.append(
+            Step(
+                kind="result", speaker="tool", name=name, content=content, is_error=is_error, place=place, call_id=call_id
+            )
+        )
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call has no result so far."""
+        return bool(self._open)
+
+    def has_step(self, kind: str, speaker: str) -> bool:
+        """Return whether there is such a step.
+
+        Args:
+            kind: The kind of the step.
+            speaker: Its speaker.
+        """
+        return any(step.kind == kind and step.speaker == speaker for step in self.steps)
+
+    def fail_last_result(self) -> None:
+        """Mark the last result as failed, for logs that say so afterwards."""
+        for index in range(len(self.steps) - 1, -1, -1):
+            if self.steps[index].kind == "result":
+                self.steps[index] = replace(self.steps[index], is_error=True)
+                return
+
+    def run(self, **fields: Any) -> Run:
+        """Return the run. Without a task or an answer among the fields, they are those of the messages.
+
+        Args:
+            fields: Fields of `Run`; empty ones are derived from the steps where this is possible.
+        """
+        task = fields.pop("task", "") or self._first("person")
+        answer = fields.pop("answer", "") or self._last_answer()
+        return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)
+
+    def _first(self, speaker: Speaker) -> str:
+        return next(
+            (step.content for step in self.steps if step.kind == "message" and step.speaker == speaker), ""
+        )
+
+    def _last_answer(self) -> str:
+        """Return the last message of the agent, unless a person or a tool has the last word about something new."""
+        return next(
+            (step.content for step in reversed(self.steps) if step.kind == "message" and step.speaker == "agent"), ""
+        )
+
+
+def text_of(value: object) -> str:
+    """Return a text unchanged, None as an empty text, and everything else as JSON.
+
+    Example:
+        >>> text_of("Paris"), text_of(None), text_of({"a": [1]})
+        ('Paris', '', '{"a": [1]}')
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def time_of(value: object) -> datetime | None:
+    """Return the time that a log names in ISO 8601 or as seconds, milli-, micro- or nanoseconds since 1970.
+
+    Example:
+        >>> time_of("2026-02-09T10:00:01Z") == time_of(1770631201) == time_of(1770631201000)
+        True
+        >>> time_of("yesterday") is None
+        True
+    """
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return None
+    seconds = float(value)
+    while seconds > _MILLISECONDS_FROM:
+        seconds /= 1000
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, or an empty one for any other value."""
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,90 @@
+"""A file, folder, archive or object in memory, as readers of logs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ace.logs import decoding
+from ace.logs.reader import Head, Record, Shape
+from ace.logs.run import Problem
+
+__all__ = ["HEAD_RECORDS", "Source", "file_source", "live_source"]
+
+HEAD_RECORDS: Final = 50
+"""How many records a head has at most."""
+
+
+class Source:
+    """What a reader reads. It is opened again for every pass, so that a reader may go through it twice.
+
+    Args:
+        path: The file or folder; for an object in memory, a name.
+        name: What people know it as, which differs from the path if the file is a copy.
+        head: Its beginning.
+        live: The values, for an object in memory.
+    """
+
+    def __init__(self, path: Path, name: str, head: Head, live: Sequence[Any] = ()) -> None:
+        self.path = path
+        self.name = name
+        self.head = head
+        self._live = live
+        self.problems: list[Problem] = []
+        """What could not be read so far; `read_runs` yields it after the runs."""
+
+    @property
+    def shape(self) -> Shape:
+        """What the source is."""
+        return self.head.shape
+
+    def records(self) -> Iterator[Record]:
+        """Yield the JSON values or rows, in order. Damage is noted in `problems`, and all that is valid is read.
+
+        For a list these are its elements, for one object the object itself.
+        """
+        if self.head.shape == "live":
+            yield from (Record(value, number) for number, value in enumerate(self._live, 1))
+        else:
+            yield from decoding.records(self.path, self.name, self.head.shape, self.problems)
+
+    def text(self) -> str:
+        """Return the whole text, decoded."""
+        return decoding.text(self.path, self.name, self.problems)
+
+    def problem(self, reason: str, line: int | None = None) -> Problem:
+        """Return a problem of this source.
+
+        Args:
+            reason: What is wrong, and what to do about it.
+            line: The line, from 1.
+        """
+        return Problem(self.name, line, reason)
+
+
+def file_source(path: Path, name: str = "") -> Source:
+    """Return the source of a file or folder.
+
+    Args:
+        path: The file or folder.
+        name: What people know it as, if this is not the path.
+
+    Raises:
+        OSError: It cannot be read.
+        decoding.NotALogError: It is of a type that cannot be a log, such as an image.
+    """
+    return Source(path, name or str(path), decoding.head_of(path, HEAD_RECORDS))
+
+
+def live_source(value: object) -> Source:
+    """Return the source of an object in memory: plain JSON values, or a list of them.
+
+    Args:
+        value: A JSON value. The elements of a list are the records.
+    """
+    records = value if isinstance(value, list) else [value]
+    first = records[0] if records else None
+    keys = frozenset(first) if isinstance(first, dict) else frozenset()
+    head = Head(path=Path("trace"), shape="live", records=records[:HEAD_RECORDS], keys=keys)
+    return Source(Path("trace"), "trace", head, records)
