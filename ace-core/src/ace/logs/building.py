@@ -34,6 +34,8 @@ class RunBuilder:
         self.steps: list[Step] = []
         self._names: dict[str, str] = {}
         self._open: list[tuple[str, str]] = []
+        self.has_open_text_call = False
+        """Whether the agent called a tool in its text, so that the next message of the role `user` is the result."""
 
     def message(self, speaker: Speaker, text: str, place: str = "", *, name: str = "") -> None:
         """Add a message, unless it is empty or repeats the step before it.
@@ -54,7 +56,7 @@ class RunBuilder:
         if text.strip():
             self.steps.append(Step(kind="thought", speaker="agent", content=text.strip(), place=place))
 
-    def call(self, name: str, arguments: object, call_id: str = "", place: str = "") -> None:
+    def call(self, name: str, arguments: object, call_id: str = "", place: str = "", *, is_text: bool = False) -> None:
         """Add the call of a tool.
 
         Args:
@@ -62,14 +64,14 @@ class RunBuilder:
             arguments: Its arguments: a JSON value, or a text that is kept as it is.
             call_id: The id that connects it with its result; without one, results are matched in order.
             place: Its position in the log.
+            is_text: Whether the call is written in the text of a message.
         """
+        self.has_open_text_call = is_text
         if call_id:
             self._names[call_id] = name
         self._open.append((call_id, name))
         content = text_of(arguments)
-        self.steps.append(
-            Step(kind="call", speaker="agent", name=name, content=content, place=place, call_id=call_id)
-        )
+        self.steps.append(Step(kind="call", speaker="agent", name=name, content=content, place=place, call_id=call_id))
 
     def result(
         self, output: object, call_id: str = "", place: str = "", *, name: str = "", is_error: bool = False
@@ -83,6 +85,7 @@ class RunBuilder:
             name: The tool, if the log repeats it.
             is_error: Whether the tool failed.
         """
+        self.has_open_text_call = False
         open_call = next((pair for pair in self._open if not call_id or pair[0] == call_id), None)
         if open_call is not None:
             self._open.remove(open_call)
@@ -91,7 +94,13 @@ class RunBuilder:
         content = text_of(output)
         self.steps.append(
             Step(
-                kind="result", speaker="tool", name=name, content=content, is_error=is_error, place=place, call_id=call_id
+                kind="result",
+                speaker="tool",
+                name=name,
+                content=content,
+                is_error=is_error,
+                place=place,
+                call_id=call_id,
             )
         )
 
@@ -127,9 +136,7 @@ class RunBuilder:
         return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)
 
     def _first(self, speaker: Speaker) -> str:
-        return next(
-            (step.content for step in self.steps if step.kind == "message" and step.speaker == speaker), ""
-        )
+        return next((step.content for step in self.steps if step.kind == "message" and step.speaker == speaker), "")
 
     def _last_answer(self) -> str:
         """Return the last message of the agent, unless a person or a tool has the last word about something new."""

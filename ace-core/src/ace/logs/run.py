@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -161,7 +162,7 @@ def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:
     """Return the steps of a trace, in which only calls that are not followed by their results need an id."""
     adjacent = {
         step.call_id
-        for step, following in zip(steps, steps[1:], strict=False)
+        for step, following in itertools.pairwise(steps)
         if step.kind == "call" and following.kind == "result" and step.call_id == following.call_id
     }
     return [

@@ -13,6 +13,7 @@ from ace.plugins.specs import (
     ExecuteStepSpec,
     ExtraStepsSpec,
     LLMClientSpec,
+    LogReaderSpec,
     ObserverSpec,
     RunnerSpec,
     Spec,
@@ -61,6 +62,18 @@ def ace_trace_converters() -> Iterable[TraceConverterSpec]:
                 accepts="ace_acme.result:AcmeResult",
                 recognises="ace_acme.recognise:recognise",
             )
+    """
+    return ()
+
+
+@_hookspec
+def ace_log_readers() -> Iterable[LogReaderSpec]:
+    """Provide a reader of the logs that a tool leaves.
+
+    Example:
+        @hookimpl
+        def ace_log_readers():
+            yield LogReaderSpec(name="acme", target="ace_acme.logs:AcmeLogs", summary="Sessions of Acme agents")
     """
     return ()
 
@@ -152,6 +165,7 @@ def ace_extra_steps() -> Iterable[ExtraStepsSpec]:
 HOOKS: Final[Mapping[str, type[Spec]]] = {
     "execute_steps": ExecuteStepSpec,
     "trace_converters": TraceConverterSpec,
+    "log_readers": LogReaderSpec,
     "runners": RunnerSpec,
     "llm_clients": LLMClientSpec,
     "commands": CommandSpec,

@@ -17,6 +17,7 @@ from ace.plugins.specs import (
     EmbedderSpec,
     ExtraStepsSpec,
     LLMClientSpec,
+    LogReaderSpec,
     ObserverSpec,
     Spec,
     StoreSpec,
@@ -166,6 +167,13 @@ def _register_converter(plugin: Plugin, spec: TraceConverterSpec) -> Callable[[]
     return lambda: unregister_trace_converter(spec.name)
 
 
+def _register_log_reader(plugin: Plugin, spec: LogReaderSpec) -> Callable[[], None]:
+    from ace.logs.reading import register_log_reader, unregister_log_reader
+
+    register_log_reader(spec.name, _called_later(plugin, spec))
+    return lambda: unregister_log_reader(spec.name)
+
+
 def _register_client(plugin: Plugin, spec: LLMClientSpec) -> Callable[[], None]:
     from ace.protocols.llm import register_model_prefix, unregister_model_prefix
 
@@ -206,6 +214,7 @@ def _register_extra_steps(plugin: Plugin, spec: ExtraStepsSpec) -> Callable[[], 
 
 _REGISTRARS: dict[type[Spec], Callable[[Plugin, Any], Callable[[], None]]] = {
     TraceConverterSpec: _register_converter,
+    LogReaderSpec: _register_log_reader,
     LLMClientSpec: _register_client,
     StoreSpec: _register_store,
     EmbedderSpec: _register_embedder,

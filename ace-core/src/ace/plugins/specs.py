@@ -13,6 +13,7 @@ __all__ = [
     "ExecuteStepSpec",
     "ExtraStepsSpec",
     "LLMClientSpec",
+    "LogReaderSpec",
     "ObserverOption",
     "ObserverSpec",
     "RunnerSpec",
@@ -120,6 +121,14 @@ class TraceConverterSpec(Spec):
     """For records that have names of their own: a function, as `package.module:function`, that is called with a record
     of `parts` and returns its name in runs and reports. A trace then keeps its name, and is not learned from again,
     if its line changes. Without this function, the name is that of the file and the line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReaderSpec(Spec):
+    """A reader of the logs of one tool, as a class without arguments that implements `ace.logs.LogReader`.
+
+    Its `name` is that of the plugin. It must not import the framework, which need not be where its logs are read.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
