@@ -1,7 +1,8 @@
 """Reads the logs that agents and their tools leave: `read_runs` yields the runs in files of some fifty formats."""
 
+from ace.logs.head import Head, Record
 from ace.logs.mapping import LogMapping, MappingError, StepMapping
-from ace.logs.reader import Head, LogReader, Record
+from ace.logs.reader import LogReader
 from ace.logs.reading import read_runs, readers, register_log_reader, unregister_log_reader
 from ace.logs.run import Problem, Run, Step, Tokens
 from ace.logs.source import Source

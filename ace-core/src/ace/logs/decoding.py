@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ace.logs.reader import Head, Record, Shape
+from ace.logs.head import Head, Record, Shape
 from ace.logs.run import Problem
 
 __all__ = ["NotALogError", "head_of", "records", "text"]

@@ -6,16 +6,14 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.head import Head, Record
 from ace.logs.messages import add_message
 from ace.logs.outcomes import is_failed_output, number_of, success_of
-from ace.logs.reader import Head, Record
 from ace.logs.run import Problem, Run, Tokens
-
-if TYPE_CHECKING:
-    from ace.logs.source import Source
+from ace.logs.source import Source
 
 __all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping"]
 
@@ -127,22 +125,23 @@ class LogMapping:
         name = values.get("name")
         if not isinstance(name, str) or not name:
             raise MappingError('a mapping needs a name: name = "my-format"')
-        known = {field.name: field.type for field in fields(cls)}
+        known = {field.name for field in fields(cls)}
         step = values.get("step")
         if step is not None and not isinstance(step, dict):
             raise MappingError(f"mapping {name!r}: step must be a table")
         unknown = [
-            *(values.keys() - known.keys()),
-            *((step or {}).keys() - {field.name for field in fields(StepMapping)}),
+            *(values.keys() - known),
+            *(dict(step or {}).keys() - {field.name for field in fields(StepMapping)}),
         ]
         if unknown:
-            raise MappingError(f"mapping {name!r}: unknown field {unknown[0]!r}; known are {', '.join(known)}")
+            raise MappingError(f"mapping {name!r}: unknown field {unknown[0]!r}; known are {', '.join(sorted(known))}")
         plain = {key: value for key, value in values.items() if key != "step"}
         for key, value in plain.items():
             if not isinstance(value, _TYPES.get(key, str)):
                 raise MappingError(f"mapping {name!r}: {key} has the wrong type: {value!r}")
         lists = {key: tuple(plain[key]) for key in ("places", "side_files") if key in plain}
-        return cls(**{**plain, **lists, "step": None if step is None else StepMapping(**step)})
+        given: dict[str, Any] = {**plain, **lists, "step": None if step is None else StepMapping(**step)}
+        return cls(**given)
 
 
 _TYPES: Final[Mapping[str, Any]] = {"certainty": int | float, "one_run": bool, "places": list, "side_files": list}

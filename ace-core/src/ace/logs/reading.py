@@ -15,8 +15,9 @@ from ace._internal.registry import Registry
 from ace.logs.decoding import NotALogError
 from ace.logs.finding import files_in, reason_of
 from ace.logs.formats import built_in
+from ace.logs.head import Head
 from ace.logs.mapping import LogMapping, MappedReader
-from ace.logs.reader import Head, LogReader
+from ace.logs.reader import LogReader
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source, file_source
 from ace.protocols.errors import error_text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs import decoding
-from ace.logs.reader import Head, Record, Shape
+from ace.logs.head import Head, Record, Shape
 from ace.logs.run import Problem
 
 __all__ = ["HEAD_RECORDS", "Source", "file_source", "live_source"]

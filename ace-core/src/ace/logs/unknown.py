@@ -6,16 +6,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.head import Head, Record
 from ace.logs.messages import add_message, is_message, is_message_list
 from ace.logs.outcomes import number_of, outcome_in
-from ace.logs.reader import Head, Record
 from ace.logs.run import Problem, Run, Tokens
-
-if TYPE_CHECKING:
-    from ace.logs.source import Source
+from ace.logs.source import Source
 
 __all__ = ["UnknownReader"]
 
