@@ -31,7 +31,7 @@ from ace.context import ACEStepContext
 from ace.evaluation import TrainingLog
 from ace.protocols.trace_converters import AmbiguousTraceError, TraceConversionError
 from ace.roles import read_trace
-from ace.roles.trace_reading.rendering import fitted_sections, sections_of
+from ace.roles.rendering import fitted_sections, sections_of
 from ace.skillbook import Skillbook
 from ace.skillbook.errors import SkillbookError
 from ace.steps import LoadTracesStep

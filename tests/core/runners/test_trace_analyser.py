@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from ace.logs.trace import ALIASES
 from ace.protocols import TraceConverter, register_trace_converter, unregister_trace_converter
-from ace.roles.trace_reading.reader import ALIASES
 from ace.runners import TraceAnalyser
 from tests.support import secrets_world
 from tests.support.clients import client_for
