@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ace.logs.run import Run, Speaker, Step
 
-__all__ = ["RunBuilder", "fields_of", "text_of", "time_of"]
+__all__ = ["RunBuilder", "fields_of", "text_of", "time_of", "without_repetitions"]
 
 _MILLISECONDS_FROM: Final = 1e11
 """Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
@@ -183,3 +183,25 @@ def time_of(value: object) -> datetime | None:
 def fields_of(value: object) -> Mapping[str, Any]:
     """Return a JSON object, or an empty one for any other value."""
     return value if isinstance(value, dict) else {}
+
+
+def without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
+    """Yield runs without those whose steps the next run repeats before it goes on: growing histories count once.
+
+    Args:
+        runs: The runs in the order of the log.
+    """
+    last: Run | None = None
+    for run in runs:
+        if last is not None and not _continues(last, run):
+            yield last
+        last = run
+    if last is not None:
+        yield last
+
+
+def _continues(earlier: Run, later: Run) -> bool:
+    said = [(step.kind, step.speaker, step.content) for step in earlier.steps]
+    follows = [(step.kind, step.speaker, step.content) for step in later.steps[: len(said)]]
+    is_dialogue = any(step.speaker == "person" for step in earlier.steps)
+    return is_dialogue and len(later.steps) > len(said) and said == follows

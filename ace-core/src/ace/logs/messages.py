@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from ace.logs.building import RunBuilder, text_of
 from ace.logs.outcomes import is_failed_output
 from ace.logs.speakers import spoken_by_user
 
-__all__ = ["add_message", "add_messages", "is_message", "is_message_list", "role_of"]
+__all__ = ["add_message", "add_messages", "event_role", "is_message", "is_message_list", "response_text", "role_of"]
 
 _ROLE_KEYS: Final = ("role", "from", "sender", "author", "speaker", "source", "type", "kind")
 _TEXT_KEYS: Final = (
@@ -38,23 +39,36 @@ _ROLES: Final[Mapping[str, str]] = {
             "visitor",
             "end_user",
             "requester",
+            "enduser",
+            "guest",
             "humanmessage",
         ),
         "user",
     ),
     **dict.fromkeys(
-        ("assistant", "ai", "gpt", "bot", "chatbot", "agent", "model", "gemini", "llm", "aimessage", "aimessagechunk"),
+        (
+            *("assistant", "ai", "gpt", "bot", "chatbot", "agent", "model", "gemini", "llm", "aimessage"),
+            *("aimessagechunk", "system_agent", "ai_agent", "ai_assistant", "claude", "chatgpt", "copilot"),
+        ),
         "assistant",
     ),
-    **dict.fromkeys(("system", "developer", "system_prompt", "systemmessage"), "system"),
+    **dict.fromkeys(("system", "developer", "system_prompt", "systemmessage", "instructions"), "system"),
     **dict.fromkeys(
         (
             *("tool", "function", "tool_result", "toolresult", "observation", "environment", "ipython"),
             *("function_response", "computer", "toolmessage", "function_call_output", "custom_tool_call_output"),
+            *("tool_response", "tool_output", "functionmessage", "function_result", "local_shell_call_output"),
+            *("computer_call_output", "mcp_call_output", "tool_call_output", "tool_call_result"),
         ),
         "tool",
     ),
-    **dict.fromkeys(("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call"), "call"),
+    **dict.fromkeys(
+        (
+            *("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call"),
+            *("file_search_call", "computer_call", "code_interpreter_call", "mcp_call", "tool_use", "tool_search_call"),
+        ),
+        "call",
+    ),
     "reasoning": "thought",
     "thinking": "thought",
 }
@@ -66,13 +80,51 @@ _RESULT_TYPES: Final = frozenset(
 )
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
 _SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
+_KEYS_OF_PARTS: Final = (
+    *("functionCall", "function_call", "toolUse", "functionResponse", "function_response", "toolResult"),
+    *("toolCall", "toolRequest", "toolResponse", "reasoningContent"),
+)
+"""Keys that name the type of a part, where the messages of Google and Amazon have no type."""
+_PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPES, *_RESULT_TYPES, *_THOUGHT_TYPES})
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
+_CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations", "tool_invocations")
 _LEAST_SHARE: Final = 0.8
 _REACT: Final = re.compile(
     r"\A(?P<before>.*?)^Action:[ \t]*(?P<name>.+?)\s*^Action Input:[ \t]*(?P<input>.*)\Z", re.DOTALL | re.MULTILINE
 )
 _FINAL: Final = re.compile(r"\A(?P<before>.*?)^Final Answer:[ \t]*(?P<answer>.+)\Z", re.DOTALL | re.MULTILINE)
 _TAGGED: Final = re.compile(r"\A(?P<before>.*?)<(?P<name>[A-Za-z][\w.-]*)>(?P<input>.*)</(?P=name)>\s*\Z", re.DOTALL)
+_CALL_TAGS: Final = re.compile(r"(?:tool|function|invoke|action|execute|call|command|bash|shell|python)\b|\w+[_.]\w+")
+"""Tags that are calls: words for it, and names of tools, which have several words."""
+_ANSWER_TAGS: Final = re.compile(
+    r"(?:final_?)?(?:answer|response|result|output|solution|reply)|attempt_completion", re.IGNORECASE
+)
+"""Tags around an answer."""
+_CHILD_TAGS: Final = re.compile(r"\s*(?:<(?P<tag>[A-Za-z]\w*)>.*?</(?P=tag)>\s*)+", re.DOTALL)
+_MARKUP: Final = frozenset(
+    (
+        *(
+            "a",
+            "b",
+            "i",
+            "u",
+            "p",
+            "em",
+            "ol",
+            "ul",
+            "li",
+            "div",
+            "pre",
+            "code",
+            "span",
+            "table",
+            "html",
+            "body",
+            "svg",
+        ),
+        *("details", "strong", "section"),
+    )
+)
 _THINKING: Final = re.compile(r"<(think|thinking|thought)>(.*?)</\1>", re.DOTALL)
 _MARKED_PERSON: Final = re.compile(r"<(?:task|user_message|feedback|user_query)>")
 
@@ -91,8 +143,38 @@ def role_of(message: Mapping[str, Any]) -> str:
         value = message.get(key)
         if isinstance(value, dict):
             value = value.get("role") or value.get("name")
-        if isinstance(value, str) and (role := _ROLES.get(value.lower().replace("-", "_"))):
+        if isinstance(value, str) and (role := _ROLES.get(re.sub(r"[\s-]+", "_", value.strip().lower().rstrip(":")))):
             return role
+    return ""
+
+
+_EVENT_ROLES: Final = (
+    ("tool", r"(?:tool|function|action|command)_.*(?:result|output|response|end|finish|complete|return|error).*"),
+    ("tool", r".*observation"),
+    ("call", r"(?:(?:tool|function|command)_.*(?:call|use|start|invo|request|begin|exec).*|action|tool)"),
+    ("thought", r"(?:.*_)?(?:thought|thinking|reasoning|reflection)"),
+    ("assistant", r"(?:assistant|agent|ai|llm|model|bot)_(?:message|response|output|reply|text|answer|said|end)"),
+    ("assistant", r"(?:final_)?(?:answer|response|reply)"),
+    ("user", r"(?:user|human|customer)(?:_(?:message|input|prompt|query|request|said|turn|feedback))?"),
+)
+"""Roles by the type of an event in lower case with underscores."""
+
+
+def event_role(event: Mapping[str, Any]) -> str:
+    """Return the role of an event of an unknown program, from the words in its type; empty if they say nothing.
+
+    Args:
+        event: A JSON object.
+
+    Example:
+        >>> event_role({"event": "toolCallStarted"}), event_role({"type": "llm.response"}), event_role({"type": "ping"})
+        ('call', 'assistant', '')
+    """
+    for key in ("type", "event", "kind", "event_type", "eventType", "name", "action"):
+        value = event.get(key)
+        if isinstance(value, str) and value:
+            words = re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", value).lower()).strip("_")
+            return next((role for role, pattern in _EVENT_ROLES if re.fullmatch(pattern, words)), "")
     return ""
 
 
@@ -104,7 +186,7 @@ def is_message(value: object) -> bool:
     """
     if not isinstance(value, dict) or not role_of(value):
         return False
-    return any(key in value for key in (*_TEXT_KEYS, "tool_calls", "toolCalls", "function_call", "call_id", "summary"))
+    return any(key in value for key in (*_TEXT_KEYS, *_CALL_KEYS, "function_call", "call_id", "summary", "output"))
 
 
 def is_message_list(value: object) -> bool:
@@ -165,16 +247,72 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
         _add_content(builder, role, content, message, place)
     for call in _calls(message):
         _add_call(builder, call, place)
+    for key in _CALL_KEYS[3:]:
+        for part in message.get(key) or () if not message.get("parts") else ():
+            _add_call_with_state(builder, part, "", place)
+
+
+def response_text(value: object) -> str | None:
+    """Return the text that a model answered: in the response of a model server, a message, or a list of messages.
+
+    Args:
+        value: A JSON value. None is returned if it is nothing of that kind.
+
+    Example:
+        >>> response_text({"choices": [{"message": {"role": "assistant", "content": "14 days"}}]})
+        '14 days'
+        >>> response_text({"days": 14}) is None
+        True
+    """
+    if isinstance(value, list):
+        if is_message_list(value):
+            return _answer_in(value)
+        return response_text(value[0]) if len(value) == 1 and isinstance(value[0], dict) else None
+    if not isinstance(value, dict):
+        return None
+    if is_message(value) and role_of(value) in ("assistant", "user"):
+        return _answer_in([value])
+    for key in ("body", "messages", "choices", "candidates", "generations", "output", "response", "message", "content"):
+        inner = value.get(key)
+        if isinstance(inner, dict | list) and inner and (text := response_text(inner)) is not None:
+            return text
+    text = value.get("text")
+    return text if isinstance(text, str) and set(value) & {"finish_reason", "index", "logprobs", "tool_calls"} else None
+
+
+def _answer_in(messages: Sequence[Any]) -> str:
+    """Return the last text of the agent in messages, or of anybody if the agent has none."""
+    builder = RunBuilder()
+    for message in messages:
+        add_message(builder, message)
+    said = [step for step in builder.steps if step.kind == "message"]
+    agent = [step for step in said if step.speaker == "agent"]
+    return (agent or said)[-1].content if said else ""
 
 
 def _content(message: Mapping[str, Any]) -> Any:
     for key in ("content", "parts", "blocks", "value", "text", "utterance", "body", "output_text", "output"):
         if message.get(key) not in (None, "", []):
-            return message[key]
+            return _blocks_in_text(message[key])
     inner = message.get("message")
     if isinstance(inner, dict):
         return _content(inner)
     return inner
+
+
+def _blocks_in_text(content: Any) -> Any:
+    """Return the parts of a message that a table or a log holds as a text of JSON or Python; other content as it is."""
+    if not isinstance(content, str) or not content.lstrip().startswith("[{"):
+        return content
+    try:
+        parsed = json.loads(content)
+    except (ValueError, RecursionError):
+        try:
+            parsed = ast.literal_eval(content)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return content
+    is_parts = all(isinstance(part, dict) and _block_type(part) in _PART_TYPES for part in parsed)
+    return parsed if is_parts else content
 
 
 def _has_results(content: object) -> bool:
@@ -187,9 +325,9 @@ def _block_type(block: object) -> str:
     named = block.get("type") or block.get("kind") or block.get("part_kind") or block.get("block_type")
     if isinstance(named, str):
         return named.lower().replace("-", "_")
-    for key in ("functionCall", "function_call", "toolUse", "functionResponse", "function_response", "toolResult"):
+    for key in _KEYS_OF_PARTS:
         if isinstance(block.get(key), dict):
-            return key.lower()
+            return "reasoning" if key == "reasoningContent" else key.lower()
     return ""
 
 
@@ -275,7 +413,7 @@ def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
         builder.thought(final["before"], place)
         builder.message("agent", final["answer"], place)
         return
-    call = _REACT.match(text) or _TAGGED.match(text)
+    call = _REACT.match(text) or _tagged_call(text)
     if call is None:
         builder.message("agent", text, place)
         return
@@ -283,8 +421,16 @@ def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
     builder.call(call["name"].strip(), call["input"].strip(), place=place, is_text=True)
 
 
+def _tagged_call(text: str) -> re.Match[str] | None:
+    """Return the call in a text that ends with an element of XML, unless the element is an answer or markup."""
+    found = _TAGGED.match(text)
+    if found is None or found["name"].lower() in _MARKUP or _ANSWER_TAGS.fullmatch(found["name"]):
+        return None
+    return found if _CALL_TAGS.match(found["name"]) or _CHILD_TAGS.fullmatch(found["input"]) else None
+
+
 def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found = message.get("tool_calls") or message.get("toolCalls") or message.get("toolRequests")
+    found = next((_parsed(message[key]) for key in _CALL_KEYS[:3] if message.get(key)), None)
     calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
     single = message.get("function_call")
     return [*calls, single] if isinstance(single, dict) and not calls else calls
@@ -394,4 +540,6 @@ def _thought_text(block: Mapping[str, Any]) -> str:
     summary = block.get("summary")
     if isinstance(summary, list):
         return "\n".join(text_of(item.get("text")) for item in summary if isinstance(item, dict))
-    return text_of(_first_value(block, ("thinking", "reasoning", "text", "content", "thought", "data")))
+    found = _first_value(block, ("thinking", "reasoning", "text", "content", "thought", "reasoningContent", "data"))
+    inner = found.get("reasoningText", found) if isinstance(found, dict) else found
+    return text_of(inner.get("text", inner) if isinstance(inner, dict) else inner)
