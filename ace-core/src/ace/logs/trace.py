@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
+from ace.logs.building import RunBuilder
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
 from ace.logs.reading import reader_for, readers
 from ace.logs.run import Run
@@ -77,12 +78,22 @@ def read_trace(trace: object) -> StandardTrace:
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
     runs = runs_in(plain)
+    if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
+        runs = [_of_items(plain)]
     if len(runs) > 1:
         raise TraceConversionError(
             f"this {type(trace).__name__} holds {len(runs)} runs; give the runs to the runner one by one: "
             "ace.logs.runs_in(...) returns them"
         )
     return _from_run(runs[0]) if runs else _empty()
+
+
+def _of_items(items: list[Plain]) -> Run:
+    """Return a list as one run: its items are not runs, and the caller says that it is one trace."""
+    builder = RunBuilder()
+    for number, item in enumerate(items, 1):
+        builder.message("harness", as_text(item), str(number))
+    return builder.run()
 
 
 def _from_run(run: Run) -> StandardTrace:
