@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, text_of, time_of, without_repetitions
 from ace.logs.head import Head, Record
-from ace.logs.messages import add_message, add_messages, event_role, is_message, is_message_list
+from ace.logs.messages import add_message, event_role, is_message, is_message_list
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import HEAD_RECORDS, Source
@@ -50,9 +50,6 @@ _OUTCOMES_OF_TURNS: Final = (
 _DEEPEST: Final = 10
 _MOST_TYPES: Final = 30
 _FEWEST_EVENTS: Final = 5
-_DIALOGUE: Final = re.compile(
-    r"^[*# \t]*(user|human|customer|assistant|ai|agent|bot|system)[* \t]*:[* \t]*", re.IGNORECASE | re.MULTILINE
-)
 
 
 class UnknownReader:
@@ -363,8 +360,8 @@ def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
         key = key_of(name)
         if key in _NEVER_LISTS:
             continue
-        if isinstance(item, str) and item.lstrip().startswith("[") and key in _LISTS:
-            item = _parsed(item)
+        if isinstance(item, str) and key in _LISTS:
+            item = _parsed(item) if item.lstrip().startswith("[") else _dialogue(item)
         if isinstance(item, dict) and key in (*_LISTS, *TASKS):
             inner = _message_list(item)
             item = inner[1] if inner else item
@@ -375,6 +372,10 @@ def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
         return None
     _, _, name, item = min(found, key=lambda entry: entry[:2])
     return name, item
+
+
+def _dialogue(text: str) -> list[dict[str, str]]:
+    return [{"role": step["name"], "content": step["content"]} for step in steps_of_dialogue(text)]
 
 
 def _parsed(text: str) -> Any:
@@ -407,16 +408,9 @@ def _scales(source: Source, first: Sequence[Any]) -> dict[str, list[float]]:
 def _from_text(text: str) -> Run:
     """Return a text as one run: a dialogue by its speakers, and everything else as one message of the harness."""
     builder = RunBuilder()
-    marks = list(_DIALOGUE.finditer(text))
-    if len(marks) < 2 or text[: marks[0].start()].strip():
+    dialogue = steps_of_dialogue(text)
+    for step in dialogue:
+        add_message(builder, {"role": step["name"], "content": step["content"]}, step["place"])
+    if not dialogue:
         builder.message("harness", text, "1")
-        return builder.run()
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    add_messages(
-        builder,
-        [
-            {"role": mark[1].lower(), "content": text[mark.end() : end].strip()}
-            for mark, end in zip(marks, ends, strict=True)
-        ],
-    )
     return builder.run()

@@ -65,7 +65,7 @@ def _run(messages: Sequence[Any], fields: dict[str, Any]) -> Run:
 def _renamed(usage: Any) -> Mapping[str, Any]:
     """Return the usage of a response with the newer names."""
     older = {"request_tokens": "input_tokens", "response_tokens": "output_tokens"}
-    return {older.get(name, name): value for name, value in usage.items()} if isinstance(usage, dict) else {}
+    return {older.get(str(name), str(name)): value for name, value in usage.items()} if isinstance(usage, dict) else {}
 
 
 def _add_part(builder: RunBuilder, part: Mapping[str, Any], place: str) -> None:

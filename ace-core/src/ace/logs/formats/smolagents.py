@@ -15,7 +15,6 @@ from ace.logs.usual_fields import run_fields, tokens_in
 __all__ = ["READERS", "SmolagentsReader"]
 
 _OF_ACTION: Final = frozenset({"model_output", "observations", "action_output", "code_action", "is_final_answer"})
-_FINAL: Final = "final_answer"
 
 
 class SmolagentsReader:
@@ -88,10 +87,8 @@ def _add(builder: RunBuilder, step: Mapping[str, Any], place: str) -> None:
         builder.thought(text_of(step.get("plan")), place)
         return
     calls = [call for call in step.get("tool_calls") or () if isinstance(call, dict)]
-    tools = [call for call in calls if fields_of(call.get("function", call)).get("name") != _FINAL]
-    if tools or step.get("code_action") or not step.get("is_final_answer"):
-        builder.thought(text_of(step.get("model_output")), place)
-    _add_calls(builder, step, tools, place)
+    builder.thought(text_of(step.get("model_output")), place)
+    _add_calls(builder, step, calls, place)
     if step.get("is_final_answer"):
         builder.message("agent", text_of(step.get("action_output")), place)
 
