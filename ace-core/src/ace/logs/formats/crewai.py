@@ -57,8 +57,8 @@ def _is_entry(value: Mapping[str, Any]) -> bool:
 
 def _entries_of(text: str) -> Iterator[dict[str, Any]]:
     marks = list(_LINE.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    for mark, end in zip(marks, ends, strict=True):
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):
         yield {"timestamp": mark[1], **dict(_FIELD.findall(text[mark.end() : end].strip()))}
 
 
