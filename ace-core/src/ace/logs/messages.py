@@ -87,7 +87,7 @@ _KEYS_OF_PARTS: Final = (
 """Keys that name the type of a part, where the messages of Google and Amazon have no type."""
 _PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPES, *_RESULT_TYPES, *_THOUGHT_TYPES})
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
-_CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations", "tool_invocations")
+_CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations")
 _LEAST_SHARE: Final = 0.8
 _REACT: Final = re.compile(
     r"\A(?P<before>.*?)^Action:[ \t]*(?P<name>.+?)\s*^Action Input:[ \t]*(?P<input>.*)\Z", re.DOTALL | re.MULTILINE
@@ -230,6 +230,9 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
     if isinstance(data, dict) and "content" in data:  # messages_to_dict of LangChain
         add_message(builder, {**data, "type": message.get("type", data.get("type"))}, place, role=role)
         return
+    further = message.get("additional_kwargs")
+    if isinstance(further, dict):  # LangChain and LlamaIndex keep there what only some models have
+        message = {**further, **{key: value for key, value in message.items() if value or key not in further}}
     role = role or role_of(message)
     if role == "call":
         _add_call(builder, message, place)
@@ -240,6 +243,8 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
     if role == "thought":
         builder.thought(_thought_text(message), place)
         return
+    for part in _invocations(message):
+        _add_call_with_state(builder, part, "", place)
     content = _content(message)
     if role == "tool" and not _has_results(content):
         _add_result(builder, message, content, place)
@@ -247,9 +252,6 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
         _add_content(builder, role, content, message, place)
     for call in _calls(message):
         _add_call(builder, call, place)
-    for key in _CALL_KEYS[3:]:
-        for part in message.get(key) or () if not message.get("parts") else ():
-            _add_call_with_state(builder, part, "", place)
 
 
 def response_text(value: object) -> str | None:
@@ -419,6 +421,12 @@ def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
         return
     builder.thought(call["before"].strip().removeprefix("Thought:"), place)
     builder.call(call["name"].strip(), call["input"].strip(), place=place, is_text=True)
+
+
+def _invocations(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the calls with their results that older messages of Vercel's SDK have beside the text after them."""
+    found = message.get("toolInvocations") if not message.get("parts") else None
+    return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
 def _tagged_call(text: str) -> re.Match[str] | None:

@@ -198,7 +198,7 @@ def _claude_run(conversation: Mapping[str, Any]) -> Run:
     messages = [message for message in conversation["chat_messages"] if isinstance(message, dict)]
     by_id = {text_of(message.get("uuid")): message for message in messages}
     leaf = text_of(conversation.get("current_leaf_message_uuid"))
-    if leaf in by_id:
+    if leaf and leaf in by_id:
         path = _path_to(leaf, lambda name: text_of(by_id.get(name, {}).get("parent_message_uuid")))
         messages = [by_id[name] for name in path if name in by_id]
     builder = RunBuilder()

@@ -65,7 +65,7 @@ _TABLE: Final = (
     LogMapping(
         name="promptfoo",
         title="promptfoo results",
-        when="(evalId && results) || (gradingResult && prompt && vars)",
+        when="(evalId && results) || (prompt.raw && contains(keys(@), 'testCase'))",
         runs="results.results || [@]",
         id="id",
         task="prompt.raw || prompt",
