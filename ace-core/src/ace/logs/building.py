@@ -86,7 +86,8 @@ class RunBuilder:
             is_error: Whether the tool failed.
         """
         self.has_open_text_call = False
-        open_call = next((pair for pair in self._open if not call_id or pair[0] == call_id), None)
+        wanted = call_id if call_id in self._names else ""
+        open_call = next((pair for pair in self._open if pair[0] == wanted or not call_id), None)
         if open_call is not None:
             self._open.remove(open_call)
             call_id, name = open_call[0], name or open_call[1]

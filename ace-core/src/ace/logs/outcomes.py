@@ -271,7 +271,10 @@ def is_failed_output(output: object) -> bool:
                 return is_failed_output(json.loads(output))
             except (ValueError, RecursionError):
                 pass
-        return _FAILED_TEXT.match(output) is not None or _EXITED.search(output.partition("\nOutput:")[0]) is not None
+        return (
+            _FAILED_TEXT.match(output) is not None
+            or _EXITED.search(re.split(r"^Output:", output, maxsplit=1, flags=re.MULTILINE)[0]) is not None
+        )
     if not isinstance(output, dict):
         return False
     if output.get("is_error") is True or output.get("isError") is True or output.get("success") is False:

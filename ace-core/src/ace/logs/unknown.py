@@ -234,7 +234,8 @@ def _are_events(objects: Sequence[Mapping[str, Any]]) -> bool:
         next((text_of(value[name]) for name in names if isinstance(value.get(name), str)), "") for value in objects
     ]
     types = {name for name in typed if name}
-    has_types = sum(map(bool, typed)) * 2 > len(objects) and len(types) < min(_MOST_TYPES, len(objects))
+    has_types = sum(map(bool, typed)) * 2 > len(objects) and len(types) < _MOST_TYPES
+    has_types = has_types and (len(types) < len(objects) or sum(bool(event_role(value)) for value in objects) > 1)
     ordered = sum(any(key_of(name) in (*_ORDERS, "id") for name in value) for value in objects)
     return has_types and ordered * 2 > len(objects)
 

@@ -37,7 +37,7 @@ _TABLE: Final = (
     LogMapping(
         name="deepeval",
         title="deepeval test runs",
-        when="testCases || test_cases || (input && (actualOutput || actual_output) && (metricsData || metrics_data))",
+        when="((testCases || test_cases)[0] || @) | (metricsData || metrics_data)",
         runs="testCases || test_cases || [@]",
         id="name",
         messages="turns",
