@@ -238,8 +238,11 @@ def test_a_human_agent_beside_a_bot_is_a_person(tmp_path: Path) -> None:
     assert run.answer == "30"
 
 
+FIRST: dict[str, Any] = {"role": "user", "content": "Days?"}
+
+
 def test_tools_inside_of_messages(tmp_path: Path) -> None:
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"tool_calls": [{"id": "c", "function": {"name": "read", "arguments": '{"path": "cfg"}'}}]},
         {"tool_calls": [{"id": "c", "name": "read", "args": {"path": "cfg"}}]},
         {"tool_calls": json.dumps([{"id": "c", "name": "read", "arguments": {"path": "cfg"}}])},
@@ -248,9 +251,10 @@ def test_tools_inside_of_messages(tmp_path: Path) -> None:
         {"content": [{"toolUse": {"toolUseId": "c", "name": "read", "input": {"path": "cfg"}}}]},
         {"content": [{"functionCall": {"name": "read", "args": {"path": "cfg"}}}]},
     ]
+    failed = "Error: no file"
     results = [
-        {"role": "tool", "tool_call_id": "c", "content": "Error: no file"},
-        {"role": "function", "name": "read", "content": "Error: no file"},
+        {"role": "tool", "tool_call_id": "c", "content": failed},
+        {"role": "function", "name": "read", "content": failed},
         {
             "role": "user",
             "content": [{"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": "Error: no file"}],
@@ -262,19 +266,16 @@ def test_tools_inside_of_messages(tmp_path: Path) -> None:
         {"role": "user", "content": [{"functionResponse": {"name": "read", "response": {"error": "Error: no file"}}}]},
     ]
     for call, result in itertools.product(calls, results):
-        messages = [DIALOGUE_START, {"role": "assistant", **call}, result, {"role": "assistant", "content": "None."}]
+        messages = [FIRST, {"role": "assistant", **call}, result, {"role": "assistant", "content": "None."}]
 
         shown = steps_of(run_of(written(tmp_path / "log.json", {"messages": messages})))
 
         assert shown == ["person: Days?", 'read {"path": "cfg"}', "read failed: Error: no file", "agent: None."]
 
 
-DIALOGUE_START = {"role": "user", "content": "Days?"}
-
-
 @pytest.mark.parametrize("text", ["<b>14</b>", "<answer>14</answer>", "It is <code>f(x)</code>", "<result>14</result>"])
 def test_markup_is_not_a_call(tmp_path: Path, text: str) -> None:
-    messages = [DIALOGUE_START, {"role": "assistant", "content": text}, {"role": "user", "content": "No, 15."}]
+    messages = [FIRST, {"role": "assistant", "content": text}, {"role": "user", "content": "No, 15."}]
 
     assert steps_of(run_of(written(tmp_path / "log.json", messages))) == [
         "person: Days?",
@@ -288,7 +289,7 @@ def test_markup_is_not_a_call(tmp_path: Path, text: str) -> None:
     ["<tool>read cfg</tool>", "<read_file><path>cfg</path></read_file>", "Look.\n<search><query>x</query></search>"],
 )
 def test_calls_in_tags(tmp_path: Path, text: str) -> None:
-    messages = [DIALOGUE_START, {"role": "assistant", "content": text}, {"role": "user", "content": "Error: no cfg"}]
+    messages = [FIRST, {"role": "assistant", "content": text}, {"role": "user", "content": "Error: no cfg"}]
 
     run = run_of(written(tmp_path / "log.json", messages))
 
@@ -296,21 +297,41 @@ def test_calls_in_tags(tmp_path: Path, text: str) -> None:
     assert run.steps[-1].is_error
 
 
+SAID = {"role": "assistant", "content": "5"}
+RESPONSES: list[Any] = [
+    {"choices": [{"message": SAID}]},
+    {"choices": [{"text": "5", "index": 0}]},
+    {"candidates": [{"content": {"role": "model", "parts": [{"text": "5"}]}}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "5"}]},
+    {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "5"}]}]},
+    {"messages": [{"role": "user", "content": "2+2?"}, SAID]},
+    [{"role": "user", "content": "2+2?"}, SAID],
+    {"output": {"text": "5"}},
+    {"text": "5", "id": "x", "model": "m"},
+]
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+def test_the_answer_in_a_response_of_a_server(tmp_path: Path, response: Any) -> None:
+    run = run_of(written(tmp_path / "log.jsonl", {"prompt": "2+2?", "response": response}))
+
+    assert (run.task, run.answer) == ("2+2?", "5")
+
+
+TICKET = {"title": "Kettle", "description": "It is broken.", "reply": "Sorry."}
+
+
 @pytest.mark.parametrize(
     ("record", "task", "answer", "truth"),
     [
-        ({"title": "Kettle", "description": "It is broken.", "reply": "Sorry."}, "Kettle\n\nIt is broken.", "Sorry.", None),
+        (TICKET, "Kettle\n\nIt is broken.", "Sorry.", None),
         ({"question": "2+2?", "answer": "5", "solution": "4"}, "2+2?", "5", "4"),
         ({"instruction": "2+2?", "response": "5", "output": "4"}, "2+2?", "5", "4"),
         ({"inputs": {"text": "2+2?"}, "outputs": {"text": "5"}, "reference_outputs": {"x": "4"}}, "2+2?", "5", "4"),
-        ({"input": [{"role": "user", "content": "2+2?"}], "output": {"role": "assistant", "content": "5"}}, "2+2?", "5", None),
-        ({"prompt": "2+2?", "response": {"choices": [{"message": {"role": "assistant", "content": "5"}}]}}, "2+2?", "5", None),
-        ({"prompt": "2+2?", "response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "5"}]}}]}}, "2+2?", "5", None),
-        ({"prompt": "2+2?", "response": {"role": "assistant", "content": [{"type": "text", "text": "5"}]}}, "2+2?", "5", None),
-        ({"prompt": "2+2?", "response": {"choices": [{"text": "5", "index": 0}]}}, "2+2?", "5", None),
+        ({"input": [{"role": "user", "content": "2+2?"}], "output": SAID}, "2+2?", "5", None),
         ({"UserQuery": "2+2?", "Agent-Response": "5", "Golden Answer": "4"}, "2+2?", "5", "4"),
     ],
-)  # fmt: skip
+)
 def test_pairs(tmp_path: Path, record: Any, task: str, answer: str, truth: str | None) -> None:
     run = run_of(written(tmp_path / "log.jsonl", record))
 
@@ -340,12 +361,12 @@ def test_examples_for_the_model_are_not_the_dialogue(tmp_path: Path, key: str) -
     assert steps_of(run) == SHOWN
 
 
+NAMES = [*ROLE_KEYS, *TEXT_KEYS, *LISTS, *ENVELOPES, "score", "id", "input", "output"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from([*ROLE_KEYS, *TEXT_KEYS, *LISTS, *ENVELOPES, "score", "id", "input", "output"]), inner, max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -242,7 +242,7 @@ def _are_events(objects: Sequence[Mapping[str, Any]]) -> bool:
 
 def _groups(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Return the records of each run: by a field with the id of a dialogue, if there is one that repeats."""
-    for key in _IDS:
+    for key in _present(_IDS, records):
         named = [(field_text(record.value, (key,)), record) for record in records]
         counts = Counter(name for name, _ in named if name)
         repeats = sum(number > 1 for number in counts.values())
@@ -254,9 +254,16 @@ def _groups(records: Sequence[Record]) -> dict[str, list[Record]]:
     return {"": _in_order(list(records))}
 
 
+def _present(keys: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """Return those of the keys that the first records have."""
+    objects = [record.value for record in records[:HEAD_RECORDS] if isinstance(record.value, dict)]
+    found = {key_of(name) for value in objects for name in value}
+    return [key for key in keys if key in found]
+
+
 def _in_order(records: list[Record]) -> list[Record]:
     """Return records by the first field that tells their order and differs in all of them; else as they are."""
-    for key in _ORDERS:
+    for key in _present(_ORDERS, records[:1]):
         places = [_place(field_in(record.value, (key,))) for record in records]
         if None not in places and len(set(places)) == len(records):
             return [record for _, record in sorted(zip(places, records, strict=True), key=lambda pair: pair[0] or 0.0)]
@@ -285,9 +292,8 @@ def _from_items(
             f"{len(records)} records without a task look like the events of one run, and are read as one; "
             "say how to read them with --map"
         )
-    outcome = next(
-        (found for value in reversed(objects) if (found := outcome_in(_no_steps(value))).source), outcome_in({})
-    )
+    ends = (fields for value in reversed(objects) if (fields := _no_steps(value)))
+    outcome = next((found for fields in ends if (found := outcome_in(fields)).source), outcome_in({}))
     yield builder.run(
         id=name,
         success=outcome.success,

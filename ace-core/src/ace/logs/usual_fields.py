@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -54,6 +55,7 @@ _FIELDS_OF_TEXT: Final = ("text", "value", "content")
 _NAMES_BESIDE: Final = frozenset({"id", "type", "role", "name", "model", "format", "lang", "language"})
 
 
+@functools.lru_cache(maxsize=4096)
 def key_of(name: object) -> str:
     """Return a name of a field without capitals, spaces, hyphens and underscores.
 
