@@ -14,7 +14,7 @@ from ace.logs.speakers import spoken_by_user
 
 __all__ = ["add_message", "add_messages", "event_role", "is_message", "is_message_list", "response_text", "role_of"]
 
-_ROLE_KEYS: Final = ("role", "from", "sender", "author", "speaker", "source", "type", "kind")
+_ROLE_KEYS: Final = ("role", "from", "sender", "author", "speaker", "source", "type", "kind", "event")
 _TEXT_KEYS: Final = (
     "content",
     "text",
@@ -48,7 +48,16 @@ _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("assistant", "ai", "gpt", "bot", "chatbot", "agent", "model", "gemini", "llm", "aimessage"),
-            *("aimessagechunk", "system_agent", "ai_agent", "ai_assistant", "claude", "chatgpt", "copilot"),
+            *(
+                "aimessagechunk",
+                "system_agent",
+                "ai_agent",
+                "ai_assistant",
+                "claude",
+                "chatgpt",
+                "copilot",
+                "tool_calls",
+            ),
         ),
         "assistant",
     ),
@@ -142,7 +151,7 @@ def role_of(message: Mapping[str, Any]) -> str:
     for key in _ROLE_KEYS:
         value = message.get(key)
         if isinstance(value, dict):
-            value = value.get("role") or value.get("name")
+            value = value.get("role") or value.get("type") or value.get("name")
         if isinstance(value, str) and (role := _ROLES.get(re.sub(r"[\s-]+", "_", value.strip().lower().rstrip(":")))):
             return role
     return ""
@@ -235,7 +244,9 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
         message = {**further, **{key: value for key, value in message.items() if value or key not in further}}
     role = role or role_of(message)
     if role == "call":
-        _add_call(builder, message, place)
+        inner = _parsed(_content(message))
+        is_whole = isinstance(inner, dict) and "name" in inner and "name" not in message
+        _add_call(builder, inner if is_whole else message, place)
         return
     for key in _THOUGHT_KEYS:
         if isinstance(message.get(key), str):
@@ -252,6 +263,9 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
         _add_content(builder, role, content, message, place)
     for call in _calls(message):
         _add_call(builder, call, place)
+    for result in message.get("tool_results") or message.get("toolResults") or ():
+        if isinstance(result, dict):
+            _add_result(builder, result, None, place)
 
 
 def response_text(value: object) -> str | None:
@@ -362,7 +376,8 @@ def _plain_text(block: object) -> str | None:
         return None
     kind = _block_type(block)
     if kind in ("text", "input_text", "output_text") or (not kind and set(block) <= {"text", "value"}):
-        return text_of(block.get("text") or block.get("content") or block.get("value"))
+        text = block.get("text") or block.get("content") or block.get("value")
+        return text_of(text.get("value", text) if isinstance(text, dict) else text)
     return None
 
 
@@ -412,15 +427,23 @@ def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
     text = _THINKING.sub("", text).strip()
     final = _FINAL.match(text)
     if final is not None:
-        builder.thought(final["before"], place)
+        builder.thought(final["before"].strip().removeprefix("Thought:"), place)
         builder.message("agent", final["answer"], place)
         return
     call = _REACT.match(text) or _tagged_call(text)
     if call is None:
         builder.message("agent", text, place)
         return
+    written = [
+        _parsed(text.strip()) for text in re.split(rf"</?{re.escape(call['name'])}>", call["input"]) if text.strip()
+    ]
+    named = [value for value in written if isinstance(value, dict) and isinstance(value.get("name"), str)]
     builder.thought(call["before"].strip().removeprefix("Thought:"), place)
-    builder.call(call["name"].strip(), call["input"].strip(), place=place, is_text=True)
+    for value in named:
+        _add_call(builder, value, place)
+    if not named:
+        builder.call(call["name"].strip(), call["input"].strip(), place=place)
+    builder.has_open_text_call = True
 
 
 def _invocations(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -449,20 +472,24 @@ def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
     name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or text_of(
         call.get("type")
     )
-    arguments = _first_value(call, ("arguments", "args", "input", "params", "parameters", "command", "query"))
-    identity = _first(call, ("call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "callID"))
+    arguments = _first_value(
+        call, ("arguments", "args", "input", "params", "parameters", "params_as_json", "command", "query")
+    )
+    identity = _first(call, ("call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "callID", "request_id"))
     builder.call(text_of(name), _parsed(arguments), text_of(identity), place)
 
 
 def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, place: str) -> None:
     inner = _unwrapped(result, ("functionResponse", "function_response", "toolResult", "run"))
     if content is None:
-        content = _first_value(inner, ("content", "output", "response", "result", "value", "text"))
+        content = _first_value(inner, ("content", "output", "response", "result", "result_value", "value", "text"))
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]
     failed = _failed(inner, error, content)
-    identity = _first(inner, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseId", "toolUseID", "id"))
+    identity = _first(
+        inner, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseId", "toolUseID", "id", "request_id")
+    )
     name = _first(inner, ("name", "tool_name", "toolName", "function"))
     text = _result_text(content)
     if error and (not text or content == {"error": error}):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, text_of, time_of, without_repetitions
+from ace.logs.dialogues import NEVER_LISTS, add_items, is_dialogue, message_list_in
 from ace.logs.head import Head, Record
 from ace.logs.messages import add_message, event_role, is_message, is_message_list
 from ace.logs.outcomes import number_of, outcome_in, score_of
@@ -21,16 +21,6 @@ __all__ = ["UnknownReader"]
 _ENVELOPES: Final = (
     *("data", "runs", "results", "records", "items", "rows", "samples", "simulations", "conversations", "sessions"),
     *("traces", "trajectories", "examples", "instances", "testcases", "logs", "entries"),
-)
-_LISTS: Final = (
-    *("messages", "history", "traj", "turns", "conversation", "conversations", "chat", "dialog", "dialogue"),
-    *("transcript", "contents", "chatmessages", "trajectory", "steps", "intermediatesteps", "events"),
-)
-_NEVER_LISTS: Final = frozenset(
-    (
-        *("query", "modelinputmessages", "replacementhistory", "compressedhistory", "tools", "examples", "demos"),
-        *("demonstrations", "fewshot", "fewshotexamples", "rejected", "nonpreferredoutput"),
-    )
 )
 _IDS: Final = (
     *("sessionid", "conversationid", "threadid", "chatid", "dialogueid", "dialogid", "ticketid", "caseid", "traceid"),
@@ -127,7 +117,7 @@ def _inner(value: object) -> tuple[str, Any] | None:
     rows = _rows_of_columns(value)
     if rows is not None:
         return "", rows
-    if any(key_of(name) in _LISTS and is_message_list(found) for name, found in value.items()):
+    if any(is_dialogue(key_of(name), found) for name, found in value.items()):
         return None
     if field_in(value, TASKS[:-3]) is not None:
         return None
@@ -146,7 +136,7 @@ def _inner(value: object) -> tuple[str, Any] | None:
 
 def _is_envelope(name: str, value: object) -> bool:
     """Whether a field holds records; one with an unusual name only if they are surely runs."""
-    if key_of(name) in _NEVER_LISTS - {"examples"}:
+    if key_of(name) in NEVER_LISTS:
         return False
     if isinstance(value, dict):
         return _inner(value) is not None
@@ -158,7 +148,7 @@ def _is_envelope(name: str, value: object) -> bool:
 
 
 def _is_run(value: object) -> bool:
-    return isinstance(value, dict) and not is_message(value) and (has_pair(value) or _message_list(value) is not None)
+    return isinstance(value, dict) and not is_message(value) and (has_pair(value) or message_list_in(value) is not None)
 
 
 def _records_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -199,7 +189,7 @@ def _kind(values: Sequence[Any]) -> str:
     objects = [value for value in values if isinstance(value, dict)]
     if not objects:
         return "records"
-    plain = [value for value in objects if _message_list(value) is None]
+    plain = [value for value in objects if message_list_in(value) is None]
     if len(plain) * 2 < len(objects):
         return "records"
     roles = sum(is_message(value) and not _is_pair_of_run(value) for value in objects)
@@ -284,9 +274,7 @@ def _from_items(
     """Yield the run that messages, events or turns are, and say so if this is only likely."""
     builder = RunBuilder()
     objects = [record.value for record in records if isinstance(record.value, dict)]
-    has_human_agents = _has_human_agents(objects)
-    for number, record in enumerate(records, 1):
-        _add_item(builder, record.value, str(record.line or number), has_human_agents=has_human_agents)
+    add_items(builder, ((str(record.line or number), record.value) for number, record in enumerate(records, 1)))
     if is_events:
         yield source.problem(
             f"{len(records)} records without a task look like the events of one run, and are read as one; "
@@ -305,37 +293,6 @@ def _from_items(
     )
 
 
-def _add_item(builder: RunBuilder, value: Any, place: str, *, has_human_agents: bool = False) -> None:
-    if not isinstance(value, dict):
-        builder.message("harness", text_of(value), place)
-    elif has_human_agents and "agent" in _speakers(value):
-        builder.message("person", text_of(field_in(value, ("content", "text", "message", "body"))), place, name="agent")
-    elif is_message(value):
-        add_message(builder, value, place)
-    elif has_pair(value):
-        fields = run_fields(value)
-        builder.message("person", fields["task"], place)
-        builder.message("agent", fields["answer"], place)
-    elif role := event_role(value):
-        inner: dict[str, Any] = next(
-            (value[key] for key in ("data", "payload", "body") if isinstance(value.get(key), dict)), {}
-        )
-        add_message(builder, {**value, **inner}, place, role=role)
-    else:
-        builder.message("harness", text_of(value), place)
-
-
-def _has_human_agents(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the agents of a help desk are people, since a bot speaks too."""
-    speakers = {speaker for message in messages for speaker in _speakers(message)}
-    return "agent" in speakers and bool(speakers & {"bot", "assistant", "chatbot", "ai"})
-
-
-def _speakers(message: Mapping[str, Any]) -> set[str]:
-    found = (message.get(key) for key in ("role", "from", "sender", "author", "speaker"))
-    return {name.lower() for name in found if isinstance(name, str)}
-
-
 def _times(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     names = ("timestamp", "ts", "createdat", "time", "datetime", "date")
     found = [time for value in objects if (time := time_of(field_in(value, names))) is not None]
@@ -351,45 +308,10 @@ def _from_record(value: Any, shared: Mapping[str, Any], scales: Mapping[str, Seq
     if not isinstance(value, dict):
         return _from_text(text_of(value))
     builder = RunBuilder()
-    found = _message_list(value)
+    found = message_list_in(value)
     if found is not None:
-        messages = [item for item in found[1] if isinstance(item, dict)]
-        has_human_agents = _has_human_agents(messages)
-        for number, item in enumerate(found[1], 1):
-            _add_item(builder, item, str(number), has_human_agents=has_human_agents)
+        add_items(builder, ((str(number), item) for number, item in enumerate(found[1], 1)))
     return builder.run(**run_fields(value, shared, skip=[found[0]] if found else (), scales=scales))
-
-
-def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
-    """Return the list of messages in a record, with the name of its field; the longest of the usual names."""
-    found = []
-    for name, item in value.items():
-        key = key_of(name)
-        if key in _NEVER_LISTS:
-            continue
-        if isinstance(item, str) and key in _LISTS:
-            item = _parsed(item) if item.lstrip().startswith("[") else _dialogue(item)
-        if isinstance(item, dict) and key in (*_LISTS, *TASKS):
-            inner = _message_list(item)
-            item = inner[1] if inner else item
-        if is_message_list(item):
-            rank = _LISTS.index(key) if key in _LISTS else len(_LISTS)
-            found.append((-len(item), rank, name, item))
-    if not found:
-        return None
-    _, _, name, item = min(found, key=lambda entry: entry[:2])
-    return name, item
-
-
-def _dialogue(text: str) -> list[dict[str, str]]:
-    return [{"role": step["name"], "content": step["content"]} for step in steps_of_dialogue(text)]
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _scales(source: Source, first: Sequence[Any]) -> dict[str, list[float]]:
