@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
-from ace.logs.building import RunBuilder, text_of
-from ace.logs.messages import add_message, event_role, is_message, is_message_list, role_of
+from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.messages import HUMAN_AGENTS, add_message, event_role, is_message, is_message_list, role_of
 from ace.logs.outcomes import is_failed_output, outcome_in
 from ace.logs.usual_fields import field_in, field_text, has_pair, key_of, run_fields
 
-__all__ = ["NEVER_LISTS", "add_items", "is_dialogue", "message_list_in"]
+__all__ = ["NEVER_LISTS", "add_items", "as_message", "is_dialogue", "message_list_in"]
 
 _TURNS: Final = (
     *("messages", "history", "turns", "conversation", "chat", "dialog", "dialogue", "transcript", "chatmessages"),
@@ -82,7 +82,7 @@ def is_dialogue(key: str, value: object) -> bool:
         return False
     if all(isinstance(item, list) and _is_pair(item) for item in value):
         return True
-    items = [_as_message(item) for item in value]
+    items = [as_message(item) for item in value]
     is_known = _is_turn if key in _TURNS else _is_item
     return sum(isinstance(item, dict) and is_known(item) for item in items) * 2 > len(items)
 
@@ -99,8 +99,12 @@ def _is_pair(value: Sequence[Any]) -> bool:
     return len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str | None)
 
 
-def _as_message(value: Any) -> Any:
-    """Return the message in an object whose only key is a role."""
+def as_message(value: Any) -> Any:
+    """Return the message in an object whose only key is a role; other values as they are.
+
+    Args:
+        value: A JSON value.
+    """
     if isinstance(value, dict) and len(value) == 1:
         ((role, text),) = value.items()
         if isinstance(role, str) and isinstance(text, str) and role_of({"role": role}):
@@ -147,10 +151,10 @@ def add_items(builder: RunBuilder, items: Iterable[tuple[str, Any]]) -> None:
         builder: Collects the steps.
         items: The items with their places.
     """
-    known = [(place, _as_message(item)) for place, item in items]
+    known = [(place, as_message(item)) for place, item in items]
     has_human_agents = _has_human_agents([item for _, item in known if isinstance(item, dict)])
     for place, item in known:
-        if has_human_agents and isinstance(item, dict) and "agent" in _speakers(item):
+        if has_human_agents and isinstance(item, dict) and _speakers(item) & set(HUMAN_AGENTS):
             builder.message("person", text_of(field_in(item, _TEXTS)), place, name="agent")
         else:
             _add_item(builder, item, place)
@@ -201,9 +205,10 @@ def _add_action(builder: RunBuilder, value: Mapping[str, Any], place: str) -> No
 def _has_human_agents(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the agents of a help desk are people, since a bot speaks too."""
     speakers = {speaker for message in messages for speaker in _speakers(message)}
-    return "agent" in speakers and bool(speakers & {"bot", "assistant", "chatbot", "ai"})
+    return bool(speakers & set(HUMAN_AGENTS)) and bool(speakers & {"bot", "assistant", "chatbot", "ai"})
 
 
 def _speakers(message: Mapping[str, Any]) -> set[str]:
-    found = (message.get(key) for key in ("role", "from", "sender", "author", "speaker"))
+    found = [message.get(key) for key in ("role", "from", "sender", "author", "speaker")]
+    found += [fields_of(value).get(key) for value in found for key in ("role", "type", "name")]
     return {name.lower() for name in found if isinstance(name, str)}

@@ -12,7 +12,17 @@ from ace.logs.building import RunBuilder, text_of
 from ace.logs.outcomes import is_failed_output
 from ace.logs.speakers import spoken_by_user
 
-__all__ = ["add_message", "add_messages", "event_role", "is_message", "is_message_list", "response_text", "role_of"]
+__all__ = [
+    "HUMAN_AGENTS",
+    "add_message",
+    "add_messages",
+    "event_role",
+    "is_message",
+    "is_message_list",
+    "response_messages",
+    "response_text",
+    "role_of",
+]
 
 _ROLE_KEYS: Final = ("role", "from", "sender", "author", "speaker", "source", "type", "kind", "event")
 _TEXT_KEYS: Final = (
@@ -27,60 +37,31 @@ _TEXT_KEYS: Final = (
     "output_text",
     "data",
 )
-_ROLES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "user",
-            "human",
-            "customer",
-            "client",
-            "patient",
-            "caller",
-            "visitor",
-            "end_user",
-            "requester",
-            "enduser",
-            "guest",
-            "humanmessage",
-        ),
-        "user",
+HUMAN_AGENTS: Final = ("agent", "admin", "operator", "support", "staff", "representative", "advisor", "human_agent")
+"""Who answers in a help desk: people, at least where a bot speaks too."""
+_NAMES_OF_ROLES: Final[Mapping[str, Sequence[str]]] = {
+    "user": (
+        *("user", "human", "customer", "client", "patient", "caller", "visitor", "end_user", "requester", "enduser"),
+        *("guest", "humanmessage"),
     ),
-    **dict.fromkeys(
-        (
-            *("assistant", "ai", "gpt", "bot", "chatbot", "agent", "model", "gemini", "llm", "aimessage"),
-            *(
-                "aimessagechunk",
-                "system_agent",
-                "ai_agent",
-                "ai_assistant",
-                "claude",
-                "chatgpt",
-                "copilot",
-                "tool_calls",
-            ),
-        ),
-        "assistant",
+    "assistant": (
+        *("assistant", "ai", "gpt", "bot", "chatbot", "model", "gemini", "llm", "aimessage", "aimessagechunk"),
+        *("system_agent", "ai_agent", "ai_assistant", "claude", "chatgpt", "copilot", "tool_calls", *HUMAN_AGENTS),
     ),
-    **dict.fromkeys(("system", "developer", "system_prompt", "systemmessage", "instructions"), "system"),
-    **dict.fromkeys(
-        (
-            *("tool", "function", "tool_result", "toolresult", "observation", "environment", "ipython"),
-            *("function_response", "computer", "toolmessage", "function_call_output", "custom_tool_call_output"),
-            *("tool_response", "tool_output", "functionmessage", "function_result", "local_shell_call_output"),
-            *("computer_call_output", "mcp_call_output", "tool_call_output", "tool_call_result"),
-        ),
-        "tool",
+    "system": ("system", "developer", "system_prompt", "systemmessage", "instructions"),
+    "tool": (
+        *("tool", "function", "tool_result", "toolresult", "observation", "environment", "ipython", "computer"),
+        *("function_response", "toolmessage", "function_call_output", "custom_tool_call_output", "tool_response"),
+        *("tool_output", "functionmessage", "function_result", "local_shell_call_output", "computer_call_output"),
+        *("mcp_call_output", "tool_call_output", "tool_call_result"),
     ),
-    **dict.fromkeys(
-        (
-            *("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call"),
-            *("file_search_call", "computer_call", "code_interpreter_call", "mcp_call", "tool_use", "tool_search_call"),
-        ),
-        "call",
+    "call": (
+        *("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_use"),
+        *("file_search_call", "computer_call", "code_interpreter_call", "mcp_call", "tool_search_call"),
     ),
-    "reasoning": "thought",
-    "thinking": "thought",
+    "thought": ("reasoning", "thinking"),
 }
+_ROLES: Final = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names}
 _CALL_TYPES: Final = frozenset(
     {"tool_use", "tooluse", "toolcall", "tool_call", "function_call", "functioncall", "server_tool_use"}
 )
@@ -157,6 +138,10 @@ def role_of(message: Mapping[str, Any]) -> str:
     return ""
 
 
+_KEYS_OF_RESPONSES: Final = (
+    *("body", "messages", "choices", "candidates", "generations", "output", "response", "message", "content"),
+)
+_OF_CHOICES: Final = frozenset({"finish_reason", "index", "logprobs", "tool_calls"})
 _EVENT_ROLES: Final = (
     ("tool", r"(?:tool|function|action|command)_.*(?:result|output|response|end|finish|complete|return|error).*"),
     ("tool", r".*observation"),
@@ -193,8 +178,11 @@ def is_message(value: object) -> bool:
     Args:
         value: A JSON value.
     """
-    if not isinstance(value, dict) or not role_of(value):
+    role = role_of(value) if isinstance(value, dict) else ""
+    if not isinstance(value, dict) or not role:
         return False
+    if role == "tool" and "result" in value:
+        return True
     return any(key in value for key in (*_TEXT_KEYS, *_CALL_KEYS, "function_call", "call_id", "summary", "output"))
 
 
@@ -280,20 +268,30 @@ def response_text(value: object) -> str | None:
         >>> response_text({"days": 14}) is None
         True
     """
+    messages = response_messages(value)
+    return _answer_in(messages) if messages else None
+
+
+def response_messages(value: object) -> Sequence[Mapping[str, Any]]:
+    """Return the messages in the response of a model server, a message, or a list of messages; none in other values.
+
+    Args:
+        value: A JSON value.
+    """
     if isinstance(value, list):
         if is_message_list(value):
-            return _answer_in(value)
-        return response_text(value[0]) if len(value) == 1 and isinstance(value[0], dict) else None
+            return [message for message in value if isinstance(message, dict)]
+        return response_messages(value[0]) if len(value) == 1 and isinstance(value[0], dict) else ()
     if not isinstance(value, dict):
-        return None
+        return ()
     if is_message(value) and role_of(value) in ("assistant", "user"):
-        return _answer_in([value])
-    for key in ("body", "messages", "choices", "candidates", "generations", "output", "response", "message", "content"):
+        return [value]
+    for key in _KEYS_OF_RESPONSES:
         inner = value.get(key)
-        if isinstance(inner, dict | list) and inner and (text := response_text(inner)) is not None:
-            return text
-    text = value.get("text")
-    return text if isinstance(text, str) and set(value) & {"finish_reason", "index", "logprobs", "tool_calls"} else None
+        if isinstance(inner, dict | list) and (found := response_messages(inner)):
+            return found
+    is_choice = isinstance(value.get("text"), str) and not _OF_CHOICES.isdisjoint(value)
+    return [{**value, "role": "assistant"}] if is_choice else ()
 
 
 def _answer_in(messages: Sequence[Any]) -> str:

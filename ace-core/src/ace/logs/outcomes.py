@@ -43,7 +43,7 @@ _STATES: Final = ("status", "state", "result_status", "termination_reason")
 _FAILURES: Final = ("error", "exception", "error_message")
 _NUMBERS: Final = (
     *("reward", "score", "scores", "rating", "vote", "feedback_score", "user_score", "user_rating", "final_score"),
-    *("accuracy", "exact_match"),
+    *("accuracy", "exact_match", "em"),
 )
 _THRESHOLDS: Final = ("threshold", "pass_threshold", "passing_score", "min_score")
 _INSIDE: Final = (

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, text_of, time_of, without_repetitions
-from ace.logs.dialogues import NEVER_LISTS, add_items, is_dialogue, message_list_in
+from ace.logs.dialogues import NEVER_LISTS, add_items, as_message, is_dialogue, message_list_in
 from ace.logs.head import Head, Record
-from ace.logs.messages import add_message, event_role, is_message, is_message_list
+from ace.logs.messages import add_message, add_messages, event_role, is_message, is_message_list, response_messages
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import HEAD_RECORDS, Source
-from ace.logs.usual_fields import TASKS, field_in, field_text, has_pair, key_of, run_fields
+from ace.logs.usual_fields import ANSWERS, TASKS, field_in, field_text, has_pair, key_of, run_fields
 
 __all__ = ["UnknownReader"]
 
@@ -96,7 +96,7 @@ def _unwrapped(records: Iterator[Record], shared: dict[str, Any]) -> Iterator[Re
     for record in records:
         value = record.value
         for _ in range(_DEEPEST):
-            inner = _inner(value)
+            inner = _only_object(value) or _inner(value)
             if inner is None:
                 break
             name, found = inner
@@ -110,16 +110,24 @@ def _unwrapped(records: Iterator[Record], shared: dict[str, Any]) -> Iterator[Re
             yield from (Record({"messages": item} if is_message_list(item) else item, record.line) for item in value)
 
 
+def _only_object(value: object) -> tuple[str, Any] | None:
+    """Return the object in an object that holds nothing else, unless this is what a run was asked or answered."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    ((name, inner),) = value.items()
+    return (name, inner) if isinstance(inner, dict) and key_of(name) not in (*TASKS, *ANSWERS) else None
+
+
 def _inner(value: object) -> tuple[str, Any] | None:
     """Return the records in an envelope, or a table of columns as rows, with the name of its field."""
-    if not isinstance(value, dict) or is_message(value):
+    if not isinstance(value, dict) or is_message(as_message(value)):
         return None
     rows = _rows_of_columns(value)
     if rows is not None:
         return "", rows
     if any(is_dialogue(key_of(name), found) for name, found in value.items()):
         return None
-    if field_in(value, TASKS[:-3]) is not None:
+    if field_in(value, TASKS[:-4]) is not None:
         return None
     named = _records_by_id(value)
     if named is not None:
@@ -192,7 +200,7 @@ def _kind(values: Sequence[Any]) -> str:
     plain = [value for value in objects if message_list_in(value) is None]
     if len(plain) * 2 < len(objects):
         return "records"
-    roles = sum(is_message(value) and not _is_pair_of_run(value) for value in objects)
+    roles = sum(is_message(as_message(value)) and not _is_pair_of_run(value) for value in objects)
     if roles * 2 > len(objects):
         return "messages"
     pairs = sum(has_pair(value) for value in objects)
@@ -260,6 +268,12 @@ def _in_order(records: list[Record]) -> list[Record]:
     return records
 
 
+def _oldest_first(items: list[Any]) -> list[Any]:
+    """Return messages that are stored with the newest first in their order."""
+    records = [Record(item, number) for number, item in enumerate(items) if isinstance(item, dict)]
+    return items[::-1] if len(records) == len(items) > 1 and _in_order(records) == records[::-1] else items
+
+
 def _place(value: object) -> float | None:
     number = number_of(value)
     if number is not None:
@@ -309,9 +323,21 @@ def _from_record(value: Any, shared: Mapping[str, Any], scales: Mapping[str, Seq
         return _from_text(text_of(value))
     builder = RunBuilder()
     found = message_list_in(value)
+    fields = run_fields(value, shared, skip=[found[0]] if found else (), scales=scales)
     if found is not None:
-        add_items(builder, ((str(number), item) for number, item in enumerate(found[1], 1)))
-    return builder.run(**run_fields(value, shared, skip=[found[0]] if found else (), scales=scales))
+        add_items(builder, ((str(number), item) for number, item in enumerate(_oldest_first(found[1]), 1)))
+        _add_last_turn(builder, found[0], value, fields)
+    return builder.run(**fields)
+
+
+def _add_last_turn(builder: RunBuilder, name: str, value: Mapping[str, Any], fields: dict[str, Any]) -> None:
+    """Add what a record has beside the messages that a model got: the last question, and what the model answered."""
+    said = {step.content for step in builder.steps}
+    if "history" in key_of(name) and fields["task"] and fields["task"] not in said:
+        builder.message("person", fields.pop("task"))
+        builder.message("agent", fields["answer"])
+    elif fields["answer"] not in said and (messages := response_messages(field_in(value, ANSWERS))):
+        add_messages(builder, messages)
 
 
 def _scales(source: Source, first: Sequence[Any]) -> dict[str, list[float]]:

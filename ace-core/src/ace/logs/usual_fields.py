@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ace.logs.building import text_of, time_of
 from ace.logs.messages import response_text
-from ace.logs.outcomes import number_of, outcome_in
+from ace.logs.outcomes import Outcome, number_of, outcome_in
 from ace.logs.run import Tokens
 
 __all__ = ["ANSWERS", "TASKS", "field_in", "field_text", "has_pair", "key_of", "run_fields", "tokens_in"]
@@ -17,12 +17,13 @@ __all__ = ["ANSWERS", "TASKS", "field_in", "field_text", "has_pair", "key_of", "
 TASKS: Final = (
     *("question", "query", "prompt", "input", "inputs", "instruction", "task", "problem", "problemstatement"),
     *("request", "user", "usermessage", "userinput", "userquery", "userprompt", "human", "message", "goal", "ticket"),
-    *("description", "title", "example"),
+    *("description", "title", "example", "doc"),
 )
 ANSWERS: Final = (
     *("answer", "finalanswer", "response", "finalresponse", "completion", "prediction", "result", "finalresult"),
     *("reply", "generatedtext", "modeloutput", "modelanswer", "modelresponse", "modelpatch", "actualoutput"),
     *("finaloutput", "outputs", "output", "assistant", "ai", "botresponse", "agentresponse", "resolution", "solution"),
+    *("outputtext", "completions", "choices", "filteredresps", "resps"),
 )
 _TRUTHS: Final = (
     *("groundtruth", "expected", "expectedoutput", "expectedanswer", "expectedresponse", "reference"),
@@ -116,10 +117,10 @@ def run_fields(
     """
     fields = _Taking(record, skip)
     outcome = outcome_in({name: value for name, value in record.items() if name not in skip}, scales)
-    if key_of(outcome.source) not in _REASONS:
-        fields.taken.add(outcome.source)
+    verdict = _verdict(record, outcome, fields)
     truth = fields.take(_TRUTHS)
-    task, answer = fields.take(_without_title(record)), fields.take(ANSWERS)
+    reasons = [*_reasons(record, fields), *_comments(verdict)]
+    task, answer = fields.take(_without_title(record)), fields.take(ANSWERS) or field_in(verdict, ANSWERS)
     if truth is None and answer is not None:
         truth = fields.take(_ALSO_TRUTHS)
     found = {
@@ -127,7 +128,7 @@ def run_fields(
         "task": _task_text(task, fields),
         "answer": _described(answer, ANSWERS),
         "truth": _described(truth, (*_TRUTHS, *ANSWERS)) or None,
-        "reason": "\n".join(dict.fromkeys(_reasons(record, fields))),
+        "reason": "\n".join(dict.fromkeys(reasons)),
         "context": _joined(fields.take(_CONTEXTS)),
         "model": text_of(fields.take(_MODELS)) or field_text(shared, _MODELS),
         "started": time_of(fields.take(_STARTS)),
@@ -139,6 +140,19 @@ def run_fields(
         "outcome_from": outcome.source,
     }
     return {**found, "rest": fields.rest()}
+
+
+def _verdict(record: Mapping[str, Any], outcome: Outcome, fields: _Taking) -> Mapping[str, Any]:
+    """Return the object that tells the outcome, which is not an answer; empty if a field of the record tells it."""
+    name = outcome.source.partition(".")[0]
+    found = record.get(name)
+    if isinstance(found, dict):
+        if key_of(name) in ANSWERS:
+            fields.taken.add(name)
+        return found
+    if key_of(name) not in _REASONS:
+        fields.taken.add(name)
+    return {}
 
 
 class _Taking:

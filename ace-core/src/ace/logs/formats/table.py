@@ -120,7 +120,6 @@ _TABLE: Final = (
         when="conversations[0].from && conversations[0].value",
         id="id",
         messages="conversations",
-        context="tools",
     ),
     LogMapping(
         name="dify",
