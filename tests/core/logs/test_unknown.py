@@ -378,3 +378,95 @@ def test_any_json_is_read(tmp_path: Path, value: Any) -> None:
     failures = [found.reason for found in read_runs(path) if isinstance(found, Problem) and "failed" in found.reason]
 
     assert failures == []
+
+
+def said(*texts: str, role: str = "role", text: str = "content") -> list[dict[str, Any]]:
+    return [{role: ("user", "assistant")[number % 2], text: said} for number, said in enumerate(texts)]
+
+
+PARTS = [{"author": {"type": part["role"]}, "body": part["content"]} for part in said("Days?", "30", "No.", "14")]
+EVENTS = [{"event": "user", "text": "Days?"}, {"event": "slot", "name": "sku"}, {"event": "bot", "text": "30"}]
+STEP = {"thought": "Look.", "action": "read", "action_input": {"path": "cfg"}, "observation": "Error: no file"}
+READ = ["thought: Look.", 'read {"path": "cfg"}', "read failed: Error: no file"]
+
+
+@pytest.mark.parametrize(
+    ("record", "steps"),
+    [
+        ({"turns": [{"user": "Days?", "assistant": "30"}, {"user": "No.", "assistant": "14"}]}, None),
+        ({"history": [["Days?", "30"], ["No.", "14"]]}, None),
+        ({"history": [["Days?", "30"]], "question": "No.", "answer": "14"}, None),
+        ({"dialog": [{"user": "Days?"}, {"assistant": "30"}, {"user": "No."}, {"assistant": "14"}]}, None),
+        ({"state": {"values": {"messages": said("Days?", "30", "No.", "14")}}}, None),
+        (
+            {
+                "request": {"messages": said("Days?", "30", "No.")},
+                "response": {"choices": [{"message": SAID | {"content": "14"}}]},
+            },
+            None,
+        ),
+        ({"messages": str(said("Days?", "30", "No.", "14"))}, None),
+        ({"messages": json.dumps(said("Days?", "30", "No.", "14"))}, None),
+        ({"conversation_parts": PARTS}, None),
+        ({"events": EVENTS}, ["person: Days?", 'harness: {"event": "slot", "name": "sku"}', "agent: 30"]),
+        ({"question": "Days?", "steps": [STEP], "answer": "30"}, READ),
+        ({"question": "Days?", "trajectory": {f"{name}_0": STEP[name] for name in STEP}, "answer": "30"}, READ),
+        ({"question": "Days?", "steps": [{**STEP, "action": {"tool": "read"}}]}, READ),
+    ],
+)  # fmt: skip
+def test_further_forms_of_dialogues(tmp_path: Path, record: dict[str, Any], steps: list[str] | None) -> None:
+    expected = steps or ["person: Days?", "agent: 30", "person: No.", "agent: 14"]
+
+    run = run_of(written(tmp_path / "log.jsonl", {"id": "a", **record}))
+
+    assert (run.id, run.task, steps_of(run)) == ("a", "Days?", expected)
+
+
+def test_pairs_with_outcomes_in_a_list_of_turns_are_runs(tmp_path: Path) -> None:
+    document = {"history": [{**pair, "score": 0} for pair in PAIRS]}
+
+    assert [run.success for run in runs_of(written(tmp_path / "log.json", document))] == [False, False]
+
+
+def test_messages_with_the_newest_first(tmp_path: Path) -> None:
+    messages = [{**message, "created_at": 1767348000 + number} for number, message in enumerate(dialogue())]
+
+    for document in ({"object": "list", "data": messages[::-1]}, {"thread": {"messages": messages[::-1]}, "id": 1}):
+        assert steps_of(run_of(written(tmp_path / "log.json", document))) == SHOWN
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_an_object_in_objects_that_hold_nothing_else(tmp_path: Path, depth: int) -> None:
+    document: Any = {"id": "r", "messages": dialogue(), "result": {"success": False, "reason": "It is 15."}}
+    for number in range(depth):
+        document = {f"wrapper{number}": document}
+
+    run = run_of(written(tmp_path / "log.json", document))
+
+    assert (run.id, run.success, run.reason, run.answer) == ("r", False, "It is 15.", "14.")
+
+
+def test_calls_as_json_in_tags(tmp_path: Path) -> None:
+    calls = "".join(f'<tool_call>{{"name": "{name}", "arguments": {{"k": 1}}}}</tool_call>\n' for name in ("a", "b"))
+    messages = [FIRST, {"role": "assistant", "content": f"Look.\n{calls}"}, {"role": "tool", "content": "x"}]
+
+    assert steps_of(run_of(written(tmp_path / "log.json", messages))) == [
+        "person: Days?",
+        "thought: Look.",
+        'a {"k": 1}',
+        'b {"k": 1}',
+        "a returned: x",
+    ]
+
+
+def test_calls_and_results_in_one_message(tmp_path: Path) -> None:
+    message = {
+        "role": "agent",
+        "message": None,
+        "tool_calls": [{"tool_name": "read", "params_as_json": '{"path": "cfg"}', "request_id": "r"}],
+        "tool_results": [{"tool_name": "read", "request_id": "r", "result_value": "no file", "is_error": True}],
+    }
+
+    run = run_of(written(tmp_path / "log.json", {"transcript": [FIRST, message]}))
+
+    assert steps_of(run) == ["person: Days?", 'read {"path": "cfg"}', "read failed: no file"]
