@@ -97,8 +97,8 @@ def head_of(path: Path, most: int) -> Head:
     if shape == "object" and len(found) > 1:
         shape = "values"
     first = found[0] if found else None
-    keys = frozenset(first) if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
-    return Head(path=path, shape=shape, records=found, keys=keys, text=start[:_TEXT_IN_HEAD])
+    keys = first if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
+    return Head(path=path, shape=shape, records=found, keys=frozenset(keys), text=start[:_TEXT_IN_HEAD])
 
 
 def _tables(path: Path) -> list[str]:

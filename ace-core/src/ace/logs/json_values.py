@@ -6,6 +6,7 @@ at more closely. `value_records` reads the elements of a list and values in a ro
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import deque
@@ -28,7 +29,10 @@ _MOST_READ_AHEAD: Final = 16 * _READ_AHEAD
 """How much is read in vain per file in that search; files with so many damaged lines are not JSON with line breaks."""
 _MOST_TRIED: Final = 200
 """How many places in one damaged record are tried as the beginning of the next one."""
-_MOST_SKIPS: Final = 50
+_MOST_SHAPES: Final = 100
+_MOST_LEARNED_FROM: Final = 10_000
+"""How many lines are looked at to learn what records look like."""
+_MOST_SEARCHES: Final = 50
 """How often the end of a damaged record is searched by counting brackets."""
 _OVERLAP: Final = 1024
 """How much of the text is kept before a position: more than a key with its indentation."""
@@ -37,11 +41,12 @@ _NEARLY: Final = 16
 _COMMENTS: Final = ("#", "//")
 
 _DECODER: Final = json.JSONDecoder(strict=False)
+_NOTHING: Final = re.compile(r"(?!)")
 _BLANKS: Final = re.compile(r"[ \t\r\n\x1e]*")
 _BETWEEN: Final = re.compile(r"[ \t\r\n\x1e,]*")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f]")
 _OBJECT: Final = re.compile(r'\{\s*"')
-_LINE_START: Final = re.compile(r"(?<=\n)[{\[]")
+_OBJECT_OR_LINE: Final = re.compile(r'\{\s*"|(?<=\n)[{\[]')
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ENDS: Final = {"{": "}", "[": "]"}
@@ -153,27 +158,25 @@ def value_end(text: str) -> int:
         return 0
 
 
-def first_keys(text: str) -> frozenset[str]:
+def first_keys(text: str) -> list[str]:
     """Return the keys of the object with which a text begins, as far as the text has them.
 
     Example:
-        >>> sorted(first_keys('{"id": 1, "steps": [{"text": "th'))
+        >>> first_keys('{"id": 1, "steps": [{"text": "th')
         ['id', 'steps']
     """
-    keys = set()
+    keys = []
     at = 1
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         while text[:1] == "{" and text[at : at + 1] not in ("}", ""):
             key, at = _DECODER.raw_decode(text, _after(_BETWEEN, text, at))
             at = _after(_BLANKS, text, at)
             if not isinstance(key, str) or text[at : at + 1] != ":":
                 break
-            keys.add(key)
+            keys.append(key)
             _, at = _DECODER.raw_decode(text, _after(_BLANKS, text, at + 1))
             at = _after(_BETWEEN, text, at)
-    except (ValueError, RecursionError):
-        pass
-    return frozenset(keys)
+    return keys
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
@@ -181,22 +184,47 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-class _Known(NamedTuple):
-    """What the last whole record looked like, by which others are told from the parts of damaged ones."""
-
-    keys: frozenset[str]
-    pattern: re.Pattern[str]
-    """Matches the beginning of a record with the same first key."""
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, dict) and len(self.keys & value.keys()) * 2 >= len(self.keys)
+def _mark_after(pattern: re.Pattern[str], text: str, at: int) -> str:
+    """Return the character after what a pattern matches; nothing at the end."""
+    after = _after(pattern, text, at)
+    return text[after : after + 1]
 
 
-def _known(value: object) -> _Known | None:
-    if not isinstance(value, dict) or not value:
-        return None
-    first = re.escape(json.dumps(next(iter(value)), ensure_ascii=False))
-    return _Known(frozenset(value), re.compile(rf"\{{\s*{first}\s*:"))
+class _Shapes:
+    """The keys of the records so far, by which records are told from the parts of damaged ones."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, ...], None] = {}
+        self._pattern = _NOTHING
+        self._in_pattern = 0
+
+    def add(self, value: object) -> None:
+        """Remember what a record looks like."""
+        if isinstance(value, dict):
+            self.add_keys(tuple(value))
+
+    def add_keys(self, keys: tuple[str, ...]) -> None:
+        """Remember the keys of a record, also of a damaged one."""
+        if keys and len(self._keys) < _MOST_SHAPES:
+            self._keys[keys] = None
+
+    def fit(self, value: object) -> bool:
+        """Whether a value has most keys of one of the records."""
+        if not isinstance(value, dict):
+            return False
+        return any(2 * len(value.keys() & keys) >= max(len(keys), len(value)) for keys in map(set, self._keys))
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches the beginning of a record with a known first key."""
+        if self._in_pattern < len(self._keys):
+            self._in_pattern = len(self._keys)
+            firsts = {re.escape(json.dumps(keys[0], ensure_ascii=False)) for keys in self._keys}
+            self._pattern = re.compile(rf"\{{\s*(?:{'|'.join(sorted(firsts))})\s*:")
+        return self._pattern
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
 
 
 # JSON Lines
@@ -221,7 +249,7 @@ def whole_values(text: str) -> list[Any]:
         >>> whole_values('{"a": {"b": 1}, "c": {"d": 2}')
         []
     """
-    return _objects_in(text, None).objects
+    return _objects_in(text, _Shapes()).objects
 
 
 class _Lines:
@@ -232,7 +260,7 @@ class _Lines:
         self._waiting: deque[bytes] = deque()
         """Lines that were read ahead."""
         self._may_read_ahead = _MOST_READ_AHEAD
-        self._last: object = None
+        self._shapes = _Shapes()
 
     def records(self) -> Iterator[Record]:
         import orjson
@@ -242,14 +270,13 @@ class _Lines:
             try:
                 value = loads(line)
             except ValueError:
-                for value in self._damaged(line):
-                    self._last = value
-                    yield Record(value, self._number)
+                yield from (Record(value, self._number) for value in self._damaged(line))
                 continue
             if len(line) > _DEEPEST and line.count(b"{") + line.count(b"[") > _DEEPEST and _is_deep(value):
                 self._damage.note(TOO_DEEP, self._number)
                 continue
-            self._last = value
+            if self._number < _MOST_LEARNED_FROM:
+                self._shapes.add(value)
             yield Record(value, self._number)
 
     def _next(self) -> bytes:
@@ -285,7 +312,7 @@ class _Lines:
                     self._damage.note(REPAIRED, number)
                 yield value
                 return
-        found = _objects_in(text, _known(self._last))
+        found = _objects_in(text, self._shapes)
         if found.is_lossy and (found.objects or text[0] == "{"):
             self._damage.note(LOST, number)
         elif not found.objects:
@@ -346,7 +373,7 @@ class _Objects(NamedTuple):
     """Whether something is left that may have been a record."""
 
 
-def _objects_in(text: str, known: _Known | None) -> _Objects:
+def _objects_in(text: str, shapes: _Shapes) -> _Objects:
     """Find the objects in a line.
 
     After a failure, an object may be part of a damaged one, so that it counts only if the line or another object
@@ -361,13 +388,15 @@ def _objects_in(text: str, known: _Known | None) -> _Objects:
         if at == len(text):
             break
         value, end, error_at = _tried(text, at)
-        is_part = end <= read_to and not (known and known.fits(value))
+        is_part = end <= read_to and not shapes.fit(value)
         if isinstance(value, dict) and (is_sure or (_ends_object(text, end) and not is_part)):
             objects.append(value)
             at, is_sure = end, True
             continue
+        if is_sure:
+            shapes.add_keys(tuple(first_keys(text[at:])))
         read_to = max(read_to, error_at)
-        following = _next_start(text, at if value is None else end - 1, error_at, known)
+        following = _next_start(text, at if value is None else end - 1, error_at, shapes)
         left += text[at:following]
         at, is_sure = following, False
     return _Objects(objects, "{" in left + text[at:])
@@ -389,7 +418,7 @@ def _ends_object(text: str, end: int) -> bool:
     return after == len(text) or text[after] == "{"
 
 
-def _next_start(text: str, at: int, error_at: int, known: _Known | None) -> int:
+def _next_start(text: str, at: int, error_at: int, shapes: _Shapes) -> int:
     """Return where the next object may begin after a failure.
 
     What was understood before the error are parts of the damaged object, except what looks like another record, and
@@ -397,7 +426,7 @@ def _next_start(text: str, at: int, error_at: int, known: _Known | None) -> int:
     """
     found = _OBJECT.search(text, max(text.rfind("{", at + 1, error_at + 1), at + 1))
     starts = [] if found is None else [found.start()]
-    if known is not None and (alike := known.pattern.search(text, at + 1)) is not None:
+    if (alike := shapes.pattern.search(text, at + 1)) is not None:
         starts.append(alike.start())
     return min(starts, default=len(text))
 
@@ -451,6 +480,11 @@ class _Window:
         self.at = self._counted = 0
         return end > 0
 
+    def load(self, size: int) -> None:
+        """Read on until so much text comes after the position, or the file ends."""
+        while len(self.text) - self.at < size and self.more():
+            pass
+
     def next(self) -> str:
         """Skip what is between values, and return the character after it; nothing at the end."""
         while True:
@@ -473,10 +507,16 @@ class _Window:
                 if not self.more():
                     raise (error if self.is_end else _TooLargeError()) from None
                 continue
+            if isinstance(value, dict | list):
+                break
             # A number may go on in the next part of the file.
-            if end < len(self.text) or isinstance(value, dict | list | str) or not self.more():
-                self.at = end
-                return value
+            if end == len(self.text) and self.more():
+                continue
+            if _mark_after(_BLANKS, self.text, end) not in (",", "]", ""):
+                raise ValueError("the rest of a damaged value")
+            break
+        self.at = end
+        return value
 
 
 def _end_of_last_character(data: bytes) -> int:
@@ -495,17 +535,16 @@ class _Values:
         self._window = window
         self._damage = damage
         self._is_list = False
-        self._known: _Known | None = None
-        self._pattern = _LINE_START
-        """Where a value may begin after a damaged one."""
-        self._skips = 0
+        self._shapes = _Shapes()
+        self._indent: str | None = None
+        """The blanks before values, if they begin lines."""
+        self._searches = 0
 
     def records(self) -> Iterator[Record]:
         window = self._window
         while mark := window.next():
             if mark == ("]" if self._is_list else "["):
                 self._is_list = not self._is_list
-                self._pattern = _OBJECT if self._known is None and self._is_list else self._pattern
                 window.at += 1
                 continue
             line, indent = window.line(), _indent(window.text, window.at)
@@ -513,71 +552,72 @@ class _Values:
                 value = window.value()
             except ValueError as error:
                 self._damage.note(_kind_of(error), line)
-                if not self._finds_next():
+                if not self._finds_next(error):
                     break
                 continue
-            if not self._is_list and not isinstance(value, dict | list):
-                self._damage.note(LOST, line)
-                continue
-            if self._known is None and (known := _known(value)) is not None:
-                self._known, self._pattern = known, _pattern(known, indent)
+            self._indent = self._indent if self._shapes else indent
+            self._shapes.add(value)
             yield Record(value, line)
         if self._is_list:
             self._damage.note(CUT_OFF, window.line())
 
-    def _finds_next(self) -> bool:
-        """Go to the next whole value after a damaged one; return whether there is one."""
+    def _finds_next(self, error: ValueError) -> bool:
+        """Go to the next value after a damaged one; return whether there is one."""
         window = self._window
-        if self._known is None and self._skips < _MOST_SKIPS:
-            self._skips += 1
-            while len(window.text) - window.at < _READ_AHEAD and window.more():
-                pass
-            end = _end_of_brackets(window.text, window.at)
-            if end and window.text[_after(_BETWEEN, window.text, end) :][:1] in ("{", "[", "]", ""):
-                window.at = end
-                return True
-        start = window.at + 1
-        while True:
-            start, is_found = self._candidate(start)
-            if is_found:
-                window.at = start
-                return True
-            # The value before the position decides whether the next one begins a line.
-            window.at = max(window.at, start - _OVERLAP)
-            start -= window.at
-            if window.more():
-                continue
-            if window.is_end and start >= len(window.text) - _OVERLAP:
-                window.at = len(window.text)
-                return False
-            start += 1
+        read_to = error.pos - window.at if isinstance(error, json.JSONDecodeError) else 0
+        window.load(_READ_AHEAD)
+        self._shapes.add_keys(tuple(first_keys(window.text[window.at :])))
+        found = self._candidate(window.at + 1, window.at + read_to, self._end_by_brackets())
+        while found is None and not window.is_end:
+            # What comes before a value decides whether it begins a line.
+            window.at = len(window.text) - _OVERLAP
+            window.load(_READ_AHEAD)
+            found = self._candidate(window.at, 0, None)
+        window.at = len(window.text) if found is None else found
+        return found is not None
 
-    def _candidate(self, start: int) -> tuple[int, bool]:
-        """Return the first place where a whole value begins, and whether it does; otherwise where to look on."""
+    def _end_by_brackets(self) -> int | None:
+        """Return where the damaged value ends if its brackets are whole, and a value or the end comes after it."""
+        if self._searches == _MOST_SEARCHES:
+            return None
+        self._searches += 1
         text = self._window.text
-        for found in self._pattern.finditer(text, start):
-            start = found.start()
+        end = _end_of_brackets(text, self._window.at)
+        return end if end and _mark_after(_BETWEEN, text, end) in ("{", "[", "]", "") else None
+
+    def _candidate(self, start: int, read_to: int, end: int | None) -> int | None:
+        """Return the first place where a value begins that is a record, and not a part of the damaged one.
+
+        Args:
+            start: Where to begin.
+            read_to: Where the damage was found. What ends before it is a part, unless it looks like a record.
+            end: Where the damaged value ends, if this is known.
+        """
+        text = self._window.text
+        for found in _OBJECT_OR_LINE.finditer(text, start):
+            at = found.start()
+            if end is not None and at >= end:
+                return end
             try:
-                value, end = _decode(text, start)
+                value, after = _decode(text, at)
             except json.JSONDecodeError as error:
                 if not self._window.is_end and _is_cut_off(text, error):
-                    return start, False
+                    return at
                 continue
             except _TooDeepError:
                 continue
-            if self._is_record(value, end):
-                return start, True
-        return max(start, len(text) - _OVERLAP), False
+            if self._is_record(value, at, after, read_to):
+                return at
+        return end
 
-    def _is_record(self, value: object, end: int) -> bool:
-        """Whether a value that was found after a damaged one is a record, and not a part of the damaged one."""
+    def _is_record(self, value: object, at: int, end: int, read_to: int) -> bool:
         text = self._window.text
-        if self._known is not None and not self._known.fits(value):
+        if _mark_after(_BLANKS, text, end) not in ("{", "[", ",", "]", ""):
             return False
-        after = _after(_BLANKS, text, end)
-        if text[after : after + 1] not in (("", "{", "[", ",", "]") if self._is_list else ("", "{", "[")):
-            return False
-        return not self._is_list or self._known is not None or not _ends_in_value(text, end)
+        if self._shapes.fit(value):
+            return True
+        begins_line = self._indent is not None and _indent(text, at) == self._indent
+        return end > read_to and (self._indent is None or begins_line) and _is_in_list_of_records(text, end)
 
 
 def _kind_of(error: ValueError) -> Kind:
@@ -590,12 +630,6 @@ def _indent(text: str, at: int) -> str | None:
     """Return the blanks before a value that begins a line; None if it does not begin one."""
     before = text[max(0, at - _OVERLAP) : at].rpartition("\n")
     return before[2] if before[1] and not before[2].strip(" \t") else None
-
-
-def _pattern(known: _Known, indent: str | None) -> re.Pattern[str]:
-    """Return where values like the known one begin: with the same key, or in a line with the same indentation."""
-    line_start = "" if indent is None else rf"|(?<=\n{re.escape(indent)})[{{\[]"
-    return re.compile(known.pattern.pattern + line_start)
 
 
 def _end_of_brackets(text: str, at: int) -> int:
@@ -612,15 +646,16 @@ def _end_of_brackets(text: str, at: int) -> int:
     return 0
 
 
-def _ends_in_value(text: str, end: int) -> bool:
-    """Whether the list of a value ends inside another value."""
+def _is_in_list_of_records(text: str, end: int) -> bool:
+    """Whether the objects after one are followed by the end of the file, and not by that of another value."""
     at = end
     for _ in range(_MOST_TRIED):
         at = _after(_BETWEEN, text, at)
-        if text[at : at + 1] == "]":
-            return text[_after(_BLANKS, text, at + 1) :][:1] in ("}", "]", ",")
+        if text[at : at + 1] != "{":
+            break
         try:
             at = _decode(text, at)[1]
         except ValueError:
-            break
-    return False
+            return True
+    after = _after(_BLANKS, text, at + 1)
+    return text[at : at + 1] in ("", "{") or (text[at] == "]" and after == len(text))
