@@ -34,15 +34,9 @@ from typing import Any, Final
 
 from ace.logs.damage import TOO_LARGE, Damage
 from ace.logs.head import Head, Record, Shape
-from ace.logs.json_values import (
-    LARGEST_VALUE,
-    first_keys,
-    line_records,
-    value_end,
-    value_records,
-    whole_value,
-    whole_values,
-)
+from ace.logs.json_lines import COMMENTS, line_records, objects_in_line
+from ace.logs.json_lists import value_records
+from ace.logs.json_values import LARGEST_VALUE, first_keys, loads, value_end
 from ace.logs.opening import (
     HEAD_SIZE,
     LogFile,
@@ -64,7 +58,6 @@ _TEXT_IN_HEAD: Final = 64 * 1024
 _LINES_LOOKED_AT: Final = 50
 _LONGEST_FIRST_LINE: Final = 16 * 1024 * 1024
 """How much is read to find out whether an object is one line of several."""
-_COMMENTS: Final = ("#", "//")
 _LIST: Final = re.compile(r'\[\s*([{\["\]]|$)')
 
 
@@ -160,12 +153,12 @@ def _lines_of(body: str, *, is_whole: bool) -> list[str]:
     if not is_whole and len(lines) > 1:
         lines.pop()  # it may be cut
     stripped = (line.strip() for line in lines)
-    return list(itertools.islice((line for line in stripped if line and not line.startswith(_COMMENTS)), 500))
+    return list(itertools.islice((line for line in stripped if line and not line.startswith(COMMENTS)), 500))
 
 
 def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: bool) -> Shape:
     looked_at = lines[:_LINES_LOOKED_AT]
-    whole = sum(line[0] == "{" and bool(whole_values(line)) for line in looked_at)
+    whole = sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
     if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
         return "lines"
@@ -210,7 +203,7 @@ def _holds_records(lines: Sequence[str]) -> bool:
     An agent may also have printed its results at the end of its log, which is one text.
     """
     looked_at = lines[:_LINES_LOOKED_AT]
-    if sum(bool(whole_values(line)) for line in looked_at) * 2 > len(looked_at):
+    if sum(bool(objects_in_line(line)) for line in looked_at) * 2 > len(looked_at):
         return True
     others = list(itertools.takewhile(lambda line: not _is_object(line), lines))
     objects = lines[len(others) :]
@@ -256,7 +249,7 @@ def _object(file: LogFile, path: Path, damage: Damage) -> Iterator[Record]:
         damage.note(TOO_LARGE, 1)
         return
     try:
-        value = whole_value(data, damage)
+        value = loads(data)
     except ValueError:
         # It is damaged, or the first of several values in a row.
         with opened(path, damage) as again:

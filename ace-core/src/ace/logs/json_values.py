@@ -1,63 +1,55 @@
-"""Reads JSON values one after the other, and finds those that are whole among damaged ones.
-
-`line_records` reads JSON Lines: what a parser accepts costs one call of it, and only a line that it rejects is looked
-at more closely. `value_records` reads the elements of a list and values in a row, through a window on the file.
-"""
+"""Decodes JSON values as tolerantly as can be, and knows what records look like."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import re
-from collections import deque
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ace.logs.damage import CUT_OFF, LOST, NOT_JSON, REPAIRED, TOO_DEEP, TOO_LARGE, Damage, Kind
-from ace.logs.head import Record
-from ace.logs.opening import HEAD_SIZE, LogFile, decoded
-
-__all__ = ["LARGEST_VALUE", "first_keys", "line_records", "value_end", "value_records", "whole_value", "whole_values"]
+__all__ = [
+    "BETWEEN",
+    "BLANKS",
+    "LARGEST_VALUE",
+    "MOST_TRIED",
+    "READ_AHEAD",
+    "Shapes",
+    "TooDeepError",
+    "after",
+    "decode",
+    "first_keys",
+    "is_cut_off",
+    "is_deep",
+    "loads",
+    "mark_after",
+    "may_be_deep",
+    "value_end",
+]
 
 LARGEST_VALUE: Final = 256 * 1024 * 1024
 """How many bytes one record has at most. Decoded, it may take ten times as many."""
+READ_AHEAD: Final = 1024 * 1024
+"""How much is read in search of the end of a damaged record."""
+MOST_TRIED: Final = 200
+"""How many places in one damaged record are tried as the beginning of the next one."""
+BLANKS: Final = re.compile(r"[ \t\r\n\x1e]*")
+"""Matches what may come before a value; some tools begin records with the character 1E."""
+BETWEEN: Final = re.compile(r"[ \t\r\n\x1e,]*")
+"""Matches what may come between values."""
+
 _DEEPEST: Final = 500
 """How many levels a record has at most, so that readers may use recursion."""
-_READ_AHEAD: Final = 1024 * 1024
-"""How much is read at most in search of the end of a record with line breaks."""
-_MOST_READ_AHEAD: Final = 16 * _READ_AHEAD
-"""How much is read in vain per file in that search; files with so many damaged lines are not JSON with line breaks."""
-_MOST_TRIED: Final = 200
-"""How many places in one damaged record are tried as the beginning of the next one."""
-_MOST_SHAPES: Final = 100
-_MOST_LEARNED_FROM: Final = 10_000
-"""How many lines are looked at to learn what records look like."""
-_MOST_SEARCHES: Final = 50
-"""How often the end of a damaged record is searched by counting brackets."""
-_OVERLAP: Final = 1024
-"""How much of the text is kept before a position: more than a key with its indentation."""
+_MOST_SHAPES: Final = 30
 _NEARLY: Final = 16
 """How near to the end of a text an error may be caused by the end: words and escape sequences are shorter."""
-_COMMENTS: Final = ("#", "//")
-
+_LONGEST_START: Final = 64 * 1024
 _DECODER: Final = json.JSONDecoder(strict=False)
 _NOTHING: Final = re.compile(r"(?!)")
-_BLANKS: Final = re.compile(r"[ \t\r\n\x1e]*")
-_BETWEEN: Final = re.compile(r"[ \t\r\n\x1e,]*")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f]")
-_OBJECT: Final = re.compile(r'\{\s*"')
-_OBJECT_OR_LINE: Final = re.compile(r'\{\s*"|(?<=\n)[{\[]')
-_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_ENDS: Final = {"{": "}", "[": "]"}
 
 
-class _TooDeepError(ValueError):
-    pass
-
-
-class _TooLargeError(ValueError):
-    pass
+class TooDeepError(ValueError):
+    """A value has more levels than a record may have."""
 
 
 def _number(digits: str) -> int | float:
@@ -70,12 +62,18 @@ def _number(digits: str) -> int | float:
 _DECODER_OF_LONG_NUMBERS: Final = json.JSONDecoder(strict=False, parse_int=_number)
 
 
-def _decode(text: str, at: int) -> tuple[Any, int]:
+def decode(text: str, at: int) -> tuple[Any, int]:
     """Return the value that begins at a position, and where it ends.
+
+    Strings may have raw control characters, and numbers may be NaN or infinite.
+
+    Args:
+        text: The text.
+        at: The position.
 
     Raises:
         json.JSONDecodeError: There is none.
-        _TooDeepError: It is nested too deeply.
+        TooDeepError: It is nested too deeply.
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -84,19 +82,21 @@ def _decode(text: str, at: int) -> tuple[Any, int]:
     except ValueError:
         value, end = _DECODER_OF_LONG_NUMBERS.raw_decode(text, at)
     except RecursionError:
-        raise _TooDeepError from None
-    if _may_be_deep(text, at, end) and _is_deep(value):
-        raise _TooDeepError
-    if "\\u" in text and (text.find("\\ud", at, end) >= 0 or text.find("\\uD", at, end) >= 0):
+        raise TooDeepError from None
+    if end - at > _DEEPEST and text.count("{", at, end) + text.count("[", at, end) > _DEEPEST and is_deep(value):
+        raise TooDeepError
+    if text.find("\\ud", at, end) >= 0 or text.find("\\uD", at, end) >= 0:
         value = _without_lone_surrogates(value)
     return value, end
 
 
-def _may_be_deep(text: str, at: int, end: int) -> bool:
-    return end - at > _DEEPEST and text.count("{", at, end) + text.count("[", at, end) > _DEEPEST
+def may_be_deep(data: bytes) -> bool:
+    """Return whether a value has enough brackets to be nested too deeply."""
+    return len(data) > _DEEPEST and data.count(b"{") + data.count(b"[") > _DEEPEST
 
 
-def _is_deep(value: object) -> bool:
+def is_deep(value: object) -> bool:
+    """Return whether a value is nested too deeply."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
@@ -120,28 +120,17 @@ def _without_lone_surrogates(value: Any) -> Any:
     return value
 
 
-def whole_value(data: bytes, damage: Damage) -> Any:
-    """Return the value that makes up a document.
-
-    Args:
-        data: The document.
-        damage: Where other encodings are noted.
+def loads(data: bytes) -> Any:
+    """Return a JSON value that has no damage at all.
 
     Raises:
-        ValueError: It is not one value.
+        ValueError: It is damaged, or nested too deeply.
     """
     import orjson
 
-    try:
-        value = orjson.loads(data)
-    except ValueError:
-        text = decoded(data, damage, 1).strip()
-        value, end = _decode(text, 0)
-        if end < len(text):
-            raise ValueError("more than one value") from None
-        return value
-    if data.count(b"{") + data.count(b"[") > _DEEPEST and _is_deep(value):
-        raise _TooDeepError
+    value = orjson.loads(data)
+    if may_be_deep(data) and is_deep(value):
+        raise TooDeepError
     return value
 
 
@@ -153,7 +142,7 @@ def value_end(text: str) -> int:
         (8, 0)
     """
     try:
-        return _decode(text, 0)[1]
+        return decode(text, 0)[1]
     except ValueError:
         return 0
 
@@ -169,50 +158,66 @@ def first_keys(text: str) -> list[str]:
     at = 1
     with contextlib.suppress(ValueError, RecursionError):
         while text[:1] == "{" and text[at : at + 1] not in ("}", ""):
-            key, at = _DECODER.raw_decode(text, _after(_BETWEEN, text, at))
-            at = _after(_BLANKS, text, at)
+            key, at = _DECODER.raw_decode(text, after(BETWEEN, text, at))
+            at = after(BLANKS, text, at)
             if not isinstance(key, str) or text[at : at + 1] != ":":
                 break
             keys.append(key)
-            _, at = _DECODER.raw_decode(text, _after(_BLANKS, text, at + 1))
-            at = _after(_BETWEEN, text, at)
+            _, at = _DECODER.raw_decode(text, after(BLANKS, text, at + 1))
+            at = after(BETWEEN, text, at)
     return keys
 
 
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+def after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a pattern ends that matches at a position."""
     found = pattern.match(text, at)
     return at if found is None else found.end()
 
 
-def _mark_after(pattern: re.Pattern[str], text: str, at: int) -> str:
+def mark_after(pattern: re.Pattern[str], text: str, at: int) -> str:
     """Return the character after what a pattern matches; nothing at the end."""
-    after = _after(pattern, text, at)
-    return text[after : after + 1]
+    end = after(pattern, text, at)
+    return text[end : end + 1]
 
 
-class _Shapes:
+def is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
+    """Return whether more text might have made a value whole.
+
+    Args:
+        text: The text in which it is.
+        error: Why it is not whole.
+    """
+    return error.pos >= len(text) - _NEARLY or error.msg.startswith("Unterminated string")
+
+
+class Shapes:
     """The keys of the records so far, by which records are told from the parts of damaged ones."""
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[str, ...], None] = {}
+        self._keys: dict[tuple[str, ...], frozenset[str]] = {}
         self._pattern = _NOTHING
         self._in_pattern = 0
 
     def add(self, value: object) -> None:
         """Remember what a record looks like."""
-        if isinstance(value, dict):
-            self.add_keys(tuple(value))
+        if isinstance(value, dict) and len(self._keys) < _MOST_SHAPES:
+            self._add(tuple(value))
 
-    def add_keys(self, keys: tuple[str, ...]) -> None:
-        """Remember the keys of a record, also of a damaged one."""
-        if keys and len(self._keys) < _MOST_SHAPES:
-            self._keys[keys] = None
+    def add_damaged(self, text: str, at: int) -> None:
+        """Remember what a damaged record looks like, as far as its keys are whole."""
+        keys = first_keys(text[at : at + _LONGEST_START])
+        if len(keys) > 1:
+            self._add(tuple(keys))
+
+    def _add(self, keys: tuple[str, ...]) -> None:
+        if keys and keys not in self._keys and len(self._keys) < _MOST_SHAPES:
+            self._keys[keys] = frozenset(keys)
 
     def fit(self, value: object) -> bool:
-        """Whether a value has most keys of one of the records."""
+        """Return whether a value has most keys of one of the records."""
         if not isinstance(value, dict):
             return False
-        return any(2 * len(value.keys() & keys) >= max(len(keys), len(value)) for keys in map(set, self._keys))
+        return any(2 * len(value.keys() & keys) >= max(len(keys), len(value)) for keys in self._keys.values())
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -225,437 +230,3 @@ class _Shapes:
 
     def __bool__(self) -> bool:
         return bool(self._keys)
-
-
-# JSON Lines
-
-
-def line_records(file: LogFile, damage: Damage) -> Iterator[Record]:
-    """Yield the records of JSON Lines, also those that share a line with others or with damaged ones.
-
-    Args:
-        file: The open file.
-        damage: Where the rest is noted.
-    """
-    yield from _Lines(file, damage).records()
-
-
-def whole_values(text: str) -> list[Any]:
-    """Return the objects in a line, also if text or a damaged object comes before them.
-
-    Example:
-        >>> whole_values('app | {"a": 1}'), whole_values('{"a": {"b": "tor{"c": 2}{"d": 3}')
-        ([{'a': 1}], [{'c': 2}, {'d': 3}])
-        >>> whole_values('{"a": {"b": 1}, "c": {"d": 2}')
-        []
-    """
-    return _objects_in(text, _Shapes()).objects
-
-
-class _Lines:
-    def __init__(self, file: LogFile, damage: Damage) -> None:
-        self._file = file
-        self._damage = damage
-        self._number = 0
-        self._waiting: deque[bytes] = deque()
-        """Lines that were read ahead."""
-        self._may_read_ahead = _MOST_READ_AHEAD
-        self._shapes = _Shapes()
-
-    def records(self) -> Iterator[Record]:
-        import orjson
-
-        loads = orjson.loads
-        while line := self._next():
-            try:
-                value = loads(line)
-            except ValueError:
-                yield from (Record(value, self._number) for value in self._damaged(line))
-                continue
-            if len(line) > _DEEPEST and line.count(b"{") + line.count(b"[") > _DEEPEST and _is_deep(value):
-                self._damage.note(TOO_DEEP, self._number)
-                continue
-            if self._number < _MOST_LEARNED_FROM:
-                self._shapes.add(value)
-            yield Record(value, self._number)
-
-    def _next(self) -> bytes:
-        self._number += 1
-        if self._waiting:
-            return self._waiting.popleft()
-        line = self._file.readline(LARGEST_VALUE)
-        if len(line) == LARGEST_VALUE and not line.endswith(b"\n"):
-            self._damage.note(TOO_LARGE, self._number)
-            while line and not line.endswith(b"\n"):
-                line = self._file.readline(HEAD_SIZE)
-            return b"\n"
-        return line
-
-    def _damaged(self, line: bytes) -> Iterator[Any]:
-        text = decoded(line, self._damage, self._number).strip(" \t\r\n\x1e")
-        if not text or text.startswith(_COMMENTS):
-            return
-        number = self._number
-        try:
-            value, end = _decode(text, 0)
-        except _TooDeepError:
-            self._damage.note(TOO_DEEP, number)
-            return
-        except json.JSONDecodeError as error:
-            joined = self._joined(text) if _is_cut_off(text, error) and text[0] in _ENDS else None
-            if joined is not None:
-                yield joined
-                return
-        else:
-            if end == len(text.rstrip(", \t")):
-                if b"\x00" in line or _CONTROL.search(text):
-                    self._damage.note(REPAIRED, number)
-                yield value
-                return
-        found = _objects_in(text, self._shapes)
-        if found.is_lossy and (found.objects or text[0] == "{"):
-            self._damage.note(LOST, number)
-        elif not found.objects:
-            self._damage.note(NOT_JSON, number)
-        if found.objects:
-            self._damage.note(REPAIRED, number)
-        yield from found.objects
-
-    def _joined(self, text: str) -> Any:
-        """Return the record that begins with a line and goes on in those after it; None if there is none.
-
-        Strings may have raw line breaks, and a record may be pretty-printed. Lines that are records are not part of it.
-        """
-        ahead: list[bytes] = []
-        parts = [text]
-        size = len(text)
-        while size < min(_READ_AHEAD, self._may_read_ahead) and (line := self._waiting_or_next()):
-            ahead.append(line)
-            if _is_object(line):
-                break
-            parts.append(decoded(line, Damage()).rstrip("\r\n"))
-            size += len(line)
-        joined = "\n".join(parts)
-        try:
-            value, end = _decode(joined, 0)
-        except ValueError:
-            end = 0
-        rest = joined[end:].partition("\n")[0].strip(" \t\r,")
-        used = joined.count("\n", 0, end) if end and not rest else 0
-        self._waiting.extendleft(reversed(ahead[used:]))
-        if not used:
-            self._may_read_ahead -= size
-            return None
-        self._number += used
-        return value
-
-    def _waiting_or_next(self) -> bytes:
-        return self._waiting.popleft() if self._waiting else self._file.readline(_READ_AHEAD)
-
-
-def _is_object(line: bytes) -> bool:
-    import orjson
-
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except ValueError:
-        return False
-
-
-def _is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether more text might have made a value whole."""
-    return error.pos >= len(text) - _NEARLY or error.msg.startswith("Unterminated string")
-
-
-class _Objects(NamedTuple):
-    objects: list[Any]
-    is_lossy: bool
-    """Whether something is left that may have been a record."""
-
-
-def _objects_in(text: str, shapes: _Shapes) -> _Objects:
-    """Find the objects in a line.
-
-    After a failure, an object may be part of a damaged one, so that it counts only if the line or another object
-    begins where it ends. If the damaged one had no error before it, it must look like the record before.
-    """
-    objects: list[Any] = []
-    left = ""
-    at = read_to = 0
-    is_sure = True
-    for _ in range(_MOST_TRIED):
-        at = _after(_BETWEEN, text, at)
-        if at == len(text):
-            break
-        value, end, error_at = _tried(text, at)
-        is_part = end <= read_to and not shapes.fit(value)
-        if isinstance(value, dict) and (is_sure or (_ends_object(text, end) and not is_part)):
-            objects.append(value)
-            at, is_sure = end, True
-            continue
-        if is_sure:
-            shapes.add_keys(tuple(first_keys(text[at:])))
-        read_to = max(read_to, error_at)
-        following = _next_start(text, at if value is None else end - 1, error_at, shapes)
-        left += text[at:following]
-        at, is_sure = following, False
-    return _Objects(objects, "{" in left + text[at:])
-
-
-def _tried(text: str, at: int) -> tuple[Any, int, int]:
-    """Return the value at a position or None, where it ends, and up to where the text has been understood."""
-    try:
-        value, end = _decode(text, at)
-    except json.JSONDecodeError as error:
-        return None, at, error.pos
-    except _TooDeepError:
-        return None, at, at
-    return value, end, end
-
-
-def _ends_object(text: str, end: int) -> bool:
-    after = _after(_BLANKS, text, end)
-    return after == len(text) or text[after] == "{"
-
-
-def _next_start(text: str, at: int, error_at: int, shapes: _Shapes) -> int:
-    """Return where the next object may begin after a failure.
-
-    What was understood before the error are parts of the damaged object, except what looks like another record, and
-    the last bracket: `{"a": "tor{"b": 1}` fails after the quotation mark with which the second object begins.
-    """
-    found = _OBJECT.search(text, max(text.rfind("{", at + 1, error_at + 1), at + 1))
-    starts = [] if found is None else [found.start()]
-    if (alike := shapes.pattern.search(text, at + 1)) is not None:
-        starts.append(alike.start())
-    return min(starts, default=len(text))
-
-
-# Lists, and values in a row
-
-
-def value_records(file: LogFile, damage: Damage) -> Iterator[Record]:
-    """Yield the elements of a JSON list, or JSON values in a row, without keeping them.
-
-    Args:
-        file: The open file.
-        damage: Where damage is noted.
-    """
-    yield from _Values(_Window(file, damage), damage).records()
-
-
-class _Window:
-    """The part of a file that is in memory, as text."""
-
-    def __init__(self, file: LogFile, damage: Damage) -> None:
-        self._file = file
-        self._damage = damage
-        self._cut = b""
-        self.text = ""
-        self.at = 0
-        """The position in the text; it may only be moved forwards."""
-        self.is_end = False
-        """Whether the text ends where the file ends."""
-        self._line = 1
-        self._counted = 0
-
-    def line(self) -> int:
-        """Return the number of the line at this position."""
-        self._line += self.text.count("\n", self._counted, self.at)
-        self._counted = self.at
-        return self._line
-
-    def more(self) -> bool:
-        """Read more, and forget what is before the position; return whether there was any more."""
-        line = self.line()
-        size = max(HEAD_SIZE, len(self.text) - self.at)
-        if size >= LARGEST_VALUE:
-            return False
-        data = self._cut + self._file.read(size)
-        self.is_end = len(data) == len(self._cut)
-        end = len(data) if self.is_end else _end_of_last_character(data)
-        more = decoded(data[:end], self._damage, line + self.text.count("\n", self.at))
-        self._cut = data[end:]
-        self.text = self.text[self.at :] + more
-        self.at = self._counted = 0
-        return end > 0
-
-    def load(self, size: int) -> None:
-        """Read on until so much text comes after the position, or the file ends."""
-        while len(self.text) - self.at < size and self.more():
-            pass
-
-    def next(self) -> str:
-        """Skip what is between values, and return the character after it; nothing at the end."""
-        while True:
-            self.at = _after(_BETWEEN, self.text, self.at)
-            if self.at < len(self.text) or not self.more():
-                return self.text[self.at : self.at + 1]
-
-    def value(self) -> Any:
-        """Read the value that begins here.
-
-        Raises:
-            ValueError: There is none.
-        """
-        while True:
-            try:
-                value, end = _decode(self.text, self.at)
-            except json.JSONDecodeError as error:
-                if not _is_cut_off(self.text, error):
-                    raise
-                if not self.more():
-                    raise (error if self.is_end else _TooLargeError()) from None
-                continue
-            if isinstance(value, dict | list):
-                break
-            # A number may go on in the next part of the file.
-            if end == len(self.text) and self.more():
-                continue
-            if _mark_after(_BLANKS, self.text, end) not in (",", "]", ""):
-                raise ValueError("the rest of a damaged value")
-            break
-        self.at = end
-        return value
-
-
-def _end_of_last_character(data: bytes) -> int:
-    """Return where the last character of UTF-8 ends that is whole."""
-    for size in range(1, min(4, len(data)) + 1):
-        byte = data[-size]
-        if byte < 0x80:
-            return len(data) - size + 1
-        if byte >= 0xC0:
-            return len(data) - size
-    return len(data)
-
-
-class _Values:
-    def __init__(self, window: _Window, damage: Damage) -> None:
-        self._window = window
-        self._damage = damage
-        self._is_list = False
-        self._shapes = _Shapes()
-        self._indent: str | None = None
-        """The blanks before values, if they begin lines."""
-        self._searches = 0
-
-    def records(self) -> Iterator[Record]:
-        window = self._window
-        while mark := window.next():
-            if mark == ("]" if self._is_list else "["):
-                self._is_list = not self._is_list
-                window.at += 1
-                continue
-            line, indent = window.line(), _indent(window.text, window.at)
-            try:
-                value = window.value()
-            except ValueError as error:
-                self._damage.note(_kind_of(error), line)
-                if not self._finds_next(error):
-                    break
-                continue
-            self._indent = self._indent if self._shapes else indent
-            self._shapes.add(value)
-            yield Record(value, line)
-        if self._is_list:
-            self._damage.note(CUT_OFF, window.line())
-
-    def _finds_next(self, error: ValueError) -> bool:
-        """Go to the next value after a damaged one; return whether there is one."""
-        window = self._window
-        read_to = error.pos - window.at if isinstance(error, json.JSONDecodeError) else 0
-        window.load(_READ_AHEAD)
-        self._shapes.add_keys(tuple(first_keys(window.text[window.at :])))
-        found = self._candidate(window.at + 1, window.at + read_to, self._end_by_brackets())
-        while found is None and not window.is_end:
-            # What comes before a value decides whether it begins a line.
-            window.at = len(window.text) - _OVERLAP
-            window.load(_READ_AHEAD)
-            found = self._candidate(window.at, 0, None)
-        window.at = len(window.text) if found is None else found
-        return found is not None
-
-    def _end_by_brackets(self) -> int | None:
-        """Return where the damaged value ends if its brackets are whole, and a value or the end comes after it."""
-        if self._searches == _MOST_SEARCHES:
-            return None
-        self._searches += 1
-        text = self._window.text
-        end = _end_of_brackets(text, self._window.at)
-        return end if end and _mark_after(_BETWEEN, text, end) in ("{", "[", "]", "") else None
-
-    def _candidate(self, start: int, read_to: int, end: int | None) -> int | None:
-        """Return the first place where a value begins that is a record, and not a part of the damaged one.
-
-        Args:
-            start: Where to begin.
-            read_to: Where the damage was found. What ends before it is a part, unless it looks like a record.
-            end: Where the damaged value ends, if this is known.
-        """
-        text = self._window.text
-        for found in _OBJECT_OR_LINE.finditer(text, start):
-            at = found.start()
-            if end is not None and at >= end:
-                return end
-            try:
-                value, after = _decode(text, at)
-            except json.JSONDecodeError as error:
-                if not self._window.is_end and _is_cut_off(text, error):
-                    return at
-                continue
-            except _TooDeepError:
-                continue
-            if self._is_record(value, at, after, read_to):
-                return at
-        return end
-
-    def _is_record(self, value: object, at: int, end: int, read_to: int) -> bool:
-        text = self._window.text
-        if _mark_after(_BLANKS, text, end) not in ("{", "[", ",", "]", ""):
-            return False
-        if self._shapes.fit(value):
-            return True
-        begins_line = self._indent is not None and _indent(text, at) == self._indent
-        return end > read_to and (self._indent is None or begins_line) and _is_in_list_of_records(text, end)
-
-
-def _kind_of(error: ValueError) -> Kind:
-    if isinstance(error, _TooDeepError):
-        return TOO_DEEP
-    return TOO_LARGE if isinstance(error, _TooLargeError) else LOST
-
-
-def _indent(text: str, at: int) -> str | None:
-    """Return the blanks before a value that begins a line; None if it does not begin one."""
-    before = text[max(0, at - _OVERLAP) : at].rpartition("\n")
-    return before[2] if before[1] and not before[2].strip(" \t") else None
-
-
-def _end_of_brackets(text: str, at: int) -> int:
-    """Return where the bracket is closed with which a damaged value begins; 0 if it is not."""
-    open_brackets: list[str] = []
-    for found in _MARK.finditer(text, at):
-        mark = found.group()[0]
-        if mark in _ENDS:
-            open_brackets.append(_ENDS[mark])
-        elif mark != '"' and (not open_brackets or open_brackets.pop() != mark):
-            return 0
-        if not open_brackets:
-            return found.end() if mark != '"' else 0
-    return 0
-
-
-def _is_in_list_of_records(text: str, end: int) -> bool:
-    """Whether the objects after one are followed by the end of the file, and not by that of another value."""
-    at = end
-    for _ in range(_MOST_TRIED):
-        at = _after(_BETWEEN, text, at)
-        if text[at : at + 1] != "{":
-            break
-        try:
-            at = _decode(text, at)[1]
-        except ValueError:
-            return True
-    after = _after(_BLANKS, text, at + 1)
-    return text[at : at + 1] in ("", "{") or (text[at] == "]" and after == len(text))

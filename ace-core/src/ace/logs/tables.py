@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ace.logs.damage import BAD_ROW, Damage
 from ace.logs.head import Record
-from ace.logs.json_values import whole_value
+from ace.logs.json_values import decode
 from ace.logs.opening import LogFile, decoded
 
 __all__ = ["TABLE_SUFFIXES", "TableFormat", "table_format", "table_records"]
@@ -169,7 +169,7 @@ def _value(cell: str) -> object:
     if cell[:1] not in ("{", "["):
         return cell
     try:
-        value = whole_value(cell.encode(), Damage())
+        value, end = decode(cell, 0)
     except ValueError:
         return cell
-    return value if isinstance(value, dict | list) else cell
+    return cell if cell[end:].strip() else value
