@@ -29,6 +29,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +40,6 @@ from ace.logs.json_lists import value_records
 from ace.logs.json_values import LARGEST_VALUE, first_keys, loads, value_end
 from ace.logs.opening import (
     HEAD_SIZE,
-    LogFile,
     NotALogError,
     decoded,
     kind_of_bytes,
@@ -58,7 +58,7 @@ _TEXT_IN_HEAD: Final = 64 * 1024
 _LINES_LOOKED_AT: Final = 50
 _LONGEST_FIRST_LINE: Final = 16 * 1024 * 1024
 """How much is read to find out whether an object is one line of several."""
-_LIST: Final = re.compile(r'\[\s*([{\["\]]|$)')
+_LIST: Final = re.compile(r'\[\s*([{\["\],]|$)')
 
 
 def head_of(path: Path, most: int) -> Head:
@@ -122,13 +122,15 @@ def _start(path: Path) -> tuple[str, bool]:
 
 
 def _first_records(path: Path, shape: Shape, most: int) -> list[Any]:
-    damage = Damage()
+    """Return the records at the beginning, at least one, of however many bytes."""
     found: list[Any] = []
-    with opened(path, damage) as file:
-        for record in itertools.islice(_records(file, path, shape, damage), most):
-            found.append(record.value)
-            if file.delivered > HEAD_SIZE:
-                break
+    # An object may turn out to be the first of several.
+    for size in (None,) if shape == "object" else (HEAD_SIZE, 64 * HEAD_SIZE, LARGEST_VALUE):
+        damage = Damage()
+        with opened(path, damage, size) as file:
+            found = [record.value for record in itertools.islice(_records(file, path, shape, damage), most)]
+        if found:
+            break
     return found
 
 
@@ -229,7 +231,7 @@ def records(path: Path, name: str, shape: Shape, problems: list[Problem]) -> Ite
     problems += [problem for problem in damage.problems(name) if problem not in problems]
 
 
-def _records(file: LogFile, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:
+def _records(file: BufferedReader, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:
     if shape == "lines":
         yield from line_records(file, damage)
     elif shape in ("list", "values"):
@@ -243,7 +245,7 @@ def _records(file: LogFile, path: Path, shape: Shape, damage: Damage) -> Iterato
             yield from table_records(file, table, damage)
 
 
-def _object(file: LogFile, path: Path, damage: Damage) -> Iterator[Record]:
+def _object(file: BufferedReader, path: Path, damage: Damage) -> Iterator[Record]:
     data = file.read(LARGEST_VALUE)
     if len(data) == LARGEST_VALUE:
         damage.note(TOO_LARGE, 1)

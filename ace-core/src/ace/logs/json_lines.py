@@ -9,6 +9,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import Any, Final, NamedTuple
 
 from ace.logs.damage import LOST, NOT_JSON, REPAIRED, TOO_DEEP, TOO_LARGE, Damage
@@ -28,21 +29,22 @@ from ace.logs.json_values import (
     mark_after,
     may_be_deep,
 )
-from ace.logs.opening import HEAD_SIZE, LogFile, decoded
+from ace.logs.opening import HEAD_SIZE, decoded
 
 __all__ = ["COMMENTS", "line_records", "objects_in_line"]
 
 COMMENTS: Final = ("#", "//")
 """How lines begin that are ignored between records."""
-_MOST_READ_AHEAD: Final = 16 * READ_AHEAD
+_MOST_READ_AHEAD: Final = 4 * READ_AHEAD
 """How much is read ahead in vain; in a file with so many damaged lines, records do not have line breaks."""
 _MOST_LEARNED_FROM: Final = 10_000
 """How many lines are looked at to learn what records look like."""
+_VALUE_STARTS: Final = '"[-0123456789tfnNI'
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f]")
 _OBJECT: Final = re.compile(r'\{\s*"')
 
 
-def line_records(file: LogFile, damage: Damage) -> Iterator[Record]:
+def line_records(file: BufferedReader, damage: Damage) -> Iterator[Record]:
     """Yield the records of JSON Lines, also those that share a line with others or with damaged ones.
 
     Args:
@@ -65,7 +67,7 @@ def objects_in_line(text: str) -> list[Any]:
 
 
 class _Lines:
-    def __init__(self, file: LogFile, damage: Damage) -> None:
+    def __init__(self, file: BufferedReader, damage: Damage) -> None:
         self._file = file
         self._damage = damage
         self._number = 0
@@ -109,6 +111,9 @@ class _Lines:
         if not text or text.startswith(COMMENTS):
             return
         number = self._number
+        if "{" not in text and text[0] not in _VALUE_STARTS:
+            self._damage.note(NOT_JSON, number)
+            return
         try:
             value, end = decode(text, 0)
         except TooDeepError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import Any, Final
 
 from ace.logs.damage import CUT_OFF, LOST, TOO_DEEP, TOO_LARGE, Damage, Kind
@@ -22,7 +23,7 @@ from ace.logs.json_values import (
     is_cut_off,
     mark_after,
 )
-from ace.logs.opening import HEAD_SIZE, LogFile, decoded
+from ace.logs.opening import HEAD_SIZE, decoded
 
 __all__ = ["value_records"]
 
@@ -39,7 +40,7 @@ class _TooLargeError(ValueError):
     pass
 
 
-def value_records(file: LogFile, damage: Damage) -> Iterator[Record]:
+def value_records(file: BufferedReader, damage: Damage) -> Iterator[Record]:
     """Yield the elements of a JSON list, or JSON values in a row, without keeping them.
 
     Args:
@@ -52,7 +53,7 @@ def value_records(file: LogFile, damage: Damage) -> Iterator[Record]:
 class _Window:
     """The part of a file that is in memory, as text."""
 
-    def __init__(self, file: LogFile, damage: Damage) -> None:
+    def __init__(self, file: BufferedReader, damage: Damage) -> None:
         self._file = file
         self._damage = damage
         self._cut = b""
@@ -155,7 +156,8 @@ class _Values:
                 self._is_list = mark == "[" or (self._is_list and mark != "]")
                 window.at += 1
                 continue
-            line, indent = window.line(), _indent(window.text, window.at)
+            line = window.line()
+            indent = self._indent if self._shapes else _indent(window.text, window.at)
             try:
                 value = window.value()
             except ValueError as error:
@@ -163,7 +165,7 @@ class _Values:
                 if not self._finds_next(error):
                     break
                 continue
-            self._indent = self._indent if self._shapes else indent
+            self._indent = indent
             self._shapes.add(value)
             yield Record(value, line)
         if self._is_list:

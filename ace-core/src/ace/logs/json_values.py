@@ -39,12 +39,15 @@ BETWEEN: Final = re.compile(r"[ \t\r\n\x1e,]*")
 
 _DEEPEST: Final = 500
 """How many levels a record has at most, so that readers may use recursion."""
+_SHORTEST_DEEP: Final = 2 * _DEEPEST
+"""How long a value with so many levels is at least."""
 _MOST_SHAPES: Final = 30
 _NEARLY: Final = 16
 """How near to the end of a text an error may be caused by the end: words and escape sequences are shorter."""
 _LONGEST_START: Final = 64 * 1024
 _DECODER: Final = json.JSONDecoder(strict=False)
 _NOTHING: Final = re.compile(r"(?!)")
+_SURROGATE: Final = re.compile(r"\\u[dD]")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -83,16 +86,16 @@ def decode(text: str, at: int) -> tuple[Any, int]:
         value, end = _DECODER_OF_LONG_NUMBERS.raw_decode(text, at)
     except RecursionError:
         raise TooDeepError from None
-    if end - at > _DEEPEST and text.count("{", at, end) + text.count("[", at, end) > _DEEPEST and is_deep(value):
+    if end - at > _SHORTEST_DEEP and text.count("{", at, end) + text.count("[", at, end) > _DEEPEST and is_deep(value):
         raise TooDeepError
-    if text.find("\\ud", at, end) >= 0 or text.find("\\uD", at, end) >= 0:
+    if text.find("\\u", at, end) >= 0 and _SURROGATE.search(text, at, end):
         value = _without_lone_surrogates(value)
     return value, end
 
 
 def may_be_deep(data: bytes) -> bool:
     """Return whether a value has enough brackets to be nested too deeply."""
-    return len(data) > _DEEPEST and data.count(b"{") + data.count(b"[") > _DEEPEST
+    return len(data) > _SHORTEST_DEEP and data.count(b"{") + data.count(b"[") > _DEEPEST
 
 
 def is_deep(value: object) -> bool:
