@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +12,7 @@ from typing import Any, Final
 
 from ace.logs.run import Run, Speaker, Step
 
-__all__ = ["RunBuilder", "fields_of", "text_of", "time_of", "without_repetitions"]
+__all__ = ["RunBuilder", "fields_of", "key_of", "text_of", "time_of", "without_repetitions"]
 
 _MILLISECONDS_FROM: Final = 1e11
 """Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
@@ -179,6 +181,17 @@ def time_of(value: object) -> datetime | None:
     while seconds > _MILLISECONDS_FROM:
         seconds /= 1000
     return datetime.fromtimestamp(seconds, UTC)
+
+
+@functools.lru_cache(maxsize=4096)
+def key_of(name: object) -> str:
+    """Return a name of a field without capitals, spaces, hyphens and underscores.
+
+    Example:
+        >>> key_of("actualOutput") == key_of("actual_output")
+        True
+    """
+    return re.sub(r"[\s_-]+", "", name).lower() if isinstance(name, str) else ""
 
 
 def fields_of(value: object) -> Mapping[str, Any]:

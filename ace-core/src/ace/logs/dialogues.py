@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, key_of, text_of
 from ace.logs.messages import HUMAN_AGENTS, add_message, event_role, is_message, is_message_list, role_of
 from ace.logs.outcomes import is_failed_output, outcome_in
-from ace.logs.usual_fields import field_in, field_text, has_pair, key_of, run_fields
+from ace.logs.usual_fields import field_in, field_text, has_pair, run_fields
 
 __all__ = ["NEVER_LISTS", "add_items", "as_message", "is_dialogue", "message_list_in"]
 
@@ -41,6 +41,7 @@ _INPUTS: Final = (
     "kwargs",
 )
 _OBSERVATIONS: Final = ("observation", "observations", "toolresult", "tooloutput", "result", "output", "response")
+_BOTS: Final = ("bot", "assistant", "chatbot", "ai")
 _TEXTS: Final = ("content", "text", "message", "body")
 _DEEPEST: Final = 2
 
@@ -154,7 +155,7 @@ def add_items(builder: RunBuilder, items: Iterable[tuple[str, Any]]) -> None:
     known = [(place, as_message(item)) for place, item in items]
     has_human_agents = _has_human_agents([item for _, item in known if isinstance(item, dict)])
     for place, item in known:
-        if has_human_agents and isinstance(item, dict) and _speakers(item) & set(HUMAN_AGENTS):
+        if has_human_agents and isinstance(item, dict) and _speaker(item) in HUMAN_AGENTS:
             builder.message("person", text_of(field_in(item, _TEXTS)), place, name="agent")
         else:
             _add_item(builder, item, place)
@@ -203,12 +204,16 @@ def _add_action(builder: RunBuilder, value: Mapping[str, Any], place: str) -> No
 
 
 def _has_human_agents(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the agents of a help desk are people, since a bot speaks too."""
-    speakers = {speaker for message in messages for speaker in _speakers(message)}
-    return bool(speakers & set(HUMAN_AGENTS)) and bool(speakers & {"bot", "assistant", "chatbot", "ai"})
+    """Whether those who answer in a help desk are people, since a bot speaks too."""
+    speakers = {_speaker(message) for message in messages}
+    return not speakers.isdisjoint(HUMAN_AGENTS) and not speakers.isdisjoint(_BOTS)
 
 
-def _speakers(message: Mapping[str, Any]) -> set[str]:
-    found = [message.get(key) for key in ("role", "from", "sender", "author", "speaker")]
-    found += [fields_of(value).get(key) for value in found for key in ("role", "type", "name")]
-    return {name.lower() for name in found if isinstance(name, str)}
+def _speaker(message: Mapping[str, Any]) -> str:
+    for key in ("role", "from", "sender", "author", "speaker"):
+        found = message.get(key)
+        if isinstance(found, dict):
+            found = found.get("role") or found.get("type") or found.get("name")
+        if isinstance(found, str):
+            return found.lower()
+    return ""

@@ -11,6 +11,8 @@ __all__ = ["ItemList", "has_item_list", "item_lists"]
 
 _DEEPEST: Final = 4
 _SHARE: Final = 0.6
+_SEARCHED: Final = 6
+"""In how many of the first records lists are looked for, since every reader of such a format does so."""
 
 
 class ItemList(NamedTuple):
@@ -36,7 +38,8 @@ def has_item_list(head: Head, is_item: Callable[[Mapping[str, Any]], bool]) -> b
     objects = head.objects
     if objects and sum(map(is_item, objects)) >= _SHARE * len(head.records):
         return True
-    found = [next(_inside(record, is_item, _DEEPEST), None) is not None for record in head.records]
+    some = head.records[:_SEARCHED]
+    found = [next(_inside(record, is_item, _DEEPEST), None) is not None for record in some]
     return bool(found) and sum(found) * 2 > len(found)
 
 

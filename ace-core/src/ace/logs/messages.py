@@ -78,6 +78,7 @@ _KEYS_OF_PARTS: Final = (
 _PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPES, *_RESULT_TYPES, *_THOUGHT_TYPES})
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
 _CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations")
+_LONGEST_ROLE: Final = 40
 _LEAST_SHARE: Final = 0.8
 _REACT: Final = re.compile(
     r"\A(?P<before>.*?)^Action:[ \t]*(?P<name>.+?)\s*^Action Input:[ \t]*(?P<input>.*)\Z", re.DOTALL | re.MULTILINE
@@ -133,7 +134,7 @@ def role_of(message: Mapping[str, Any]) -> str:
         value = message.get(key)
         if isinstance(value, dict):
             value = value.get("role") or value.get("type") or value.get("name")
-        if isinstance(value, str) and (role := _ROLES.get(re.sub(r"[\s-]+", "_", value.strip().lower().rstrip(":")))):
+        if isinstance(value, str) and (role := _ROLES.get(value) or _ROLES.get(_plain_name(value))):
             return role
     return ""
 
@@ -170,6 +171,10 @@ def event_role(event: Mapping[str, Any]) -> str:
             words = re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", value).lower()).strip("_")
             return next((role for role, pattern in _EVENT_ROLES if re.fullmatch(pattern, words)), "")
     return ""
+
+
+def _plain_name(role: str) -> str:
+    return re.sub(r"[\s-]+", "_", role.strip().lower().rstrip(":")) if len(role) < _LONGEST_ROLE else ""
 
 
 def is_message(value: object) -> bool:
@@ -420,15 +425,17 @@ def _speaker(role: str, text: str) -> tuple[Any, str]:
 
 def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
     """Add what the agent wrote, in which thoughts and calls may be marked by tags or by `Action:`."""
-    for thought in _THINKING.finditer(text):
-        builder.thought(thought.group(2), place)
-    text = _THINKING.sub("", text).strip()
-    final = _FINAL.match(text)
+    if "</th" in text:
+        for thought in _THINKING.finditer(text):
+            builder.thought(thought.group(2), place)
+        text = _THINKING.sub("", text)
+    text = text.strip()
+    final = _FINAL.match(text) if "Final Answer:" in text else None
     if final is not None:
         builder.thought(final["before"].strip().removeprefix("Thought:"), place)
         builder.message("agent", final["answer"], place)
         return
-    call = _REACT.match(text) or _tagged_call(text)
+    call = (_REACT.match(text) if "Action Input:" in text else None) or _tagged_call(text)
     if call is None:
         builder.message("agent", text, place)
         return
@@ -452,7 +459,7 @@ def _invocations(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _tagged_call(text: str) -> re.Match[str] | None:
     """Return the call in a text that ends with an element of XML, unless the element is an answer or markup."""
-    found = _TAGGED.match(text)
+    found = _TAGGED.match(text) if text.endswith(">") else None
     if found is None or found["name"].lower() in _MARKUP or _ANSWER_TAGS.fullmatch(found["name"]):
         return None
     return found if _CALL_TAGS.match(found["name"]) or _CHILD_TAGS.fullmatch(found["input"]) else None

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ace.logs.building import key_of
+
 __all__ = ["Outcome", "is_failed_output", "is_infrastructure", "number_of", "outcome_in", "score_of", "success_of"]
 
 _GOOD: Final = frozenset(
@@ -133,10 +135,10 @@ class _Fields:
     """The fields of a record by their names without capitals, hyphens and underscores."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = {re.sub(r"[\s_-]+", "", name).lower(): (name, value) for name, value in fields.items()}
+        self._fields = {key_of(name): (name, value) for name, value in fields.items()}
 
     def of(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        return (self._fields[key] for name in names if (key := name.replace("_", "")) in self._fields)
+        return (self._fields[key] for name in names if (key := key_of(name)) in self._fields)
 
 
 def _verdicts(found: _Fields) -> Iterator[Outcome]:

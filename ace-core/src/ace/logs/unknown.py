@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
-from ace.logs.building import RunBuilder, text_of, time_of, without_repetitions
+from ace.logs.building import RunBuilder, key_of, text_of, time_of, without_repetitions
 from ace.logs.dialogues import NEVER_LISTS, add_items, as_message, is_dialogue, message_list_in
 from ace.logs.head import Head, Record
 from ace.logs.messages import add_message, add_messages, event_role, is_message, is_message_list, response_messages
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import HEAD_RECORDS, Source
-from ace.logs.usual_fields import ANSWERS, TASKS, field_in, field_text, has_pair, key_of, run_fields
+from ace.logs.usual_fields import ANSWERS, TASKS, field_in, field_text, has_pair, run_fields
 
 __all__ = ["UnknownReader"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import text_of, time_of
+from ace.logs.building import key_of, text_of, time_of
 from ace.logs.messages import response_text
 from ace.logs.outcomes import Outcome, number_of, outcome_in
 from ace.logs.run import Tokens
 
-__all__ = ["ANSWERS", "TASKS", "field_in", "field_text", "has_pair", "key_of", "run_fields", "tokens_in"]
+__all__ = ["ANSWERS", "TASKS", "field_in", "field_text", "has_pair", "run_fields", "tokens_in"]
 
 TASKS: Final = (
     *("question", "query", "prompt", "input", "inputs", "instruction", "task", "problem", "problemstatement"),
@@ -54,17 +52,6 @@ _COSTS: Final = ("cost", "costusd", "totalcost", "totalcostusd", "instancecost")
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _FIELDS_OF_TEXT: Final = ("text", "value", "content")
 _NAMES_BESIDE: Final = frozenset({"id", "type", "role", "name", "model", "format", "lang", "language"})
-
-
-@functools.lru_cache(maxsize=4096)
-def key_of(name: object) -> str:
-    """Return a name of a field without capitals, spaces, hyphens and underscores.
-
-    Example:
-        >>> key_of("actualOutput") == key_of("actual_output")
-        True
-    """
-    return re.sub(r"[\s_-]+", "", name).lower() if isinstance(name, str) else ""
 
 
 def field_in(value: object, names: Sequence[str]) -> Any:
@@ -160,14 +147,18 @@ class _Taking:
 
     def __init__(self, record: Mapping[str, Any], skip: Sequence[str]) -> None:
         self._record = record
+        self._names: dict[str, list[str]] = {}
+        for name, item in record.items():
+            if item not in _NOTHING:
+                self._names.setdefault(key_of(name), []).append(name)
         self.taken = {"", *skip}
 
     def take(self, names: Sequence[str]) -> Any:
         for key in names:
-            for name, item in self._record.items():
-                if key_of(name) == key and name not in self.taken and item not in _NOTHING:
+            for name in self._names.get(key, ()):
+                if name not in self.taken:
                     self.taken.add(name)
-                    return item
+                    return self._record[name]
         return None
 
     def rest(self) -> dict[str, Any]:

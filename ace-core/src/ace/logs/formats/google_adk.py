@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.building import RunBuilder, key_of, text_of, time_of
 from ace.logs.head import Head
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Tokens
 from ace.logs.source import Source
-from ace.logs.usual_fields import key_of, tokens_in
+from ace.logs.usual_fields import tokens_in
 
 __all__ = ["READERS", "GoogleADKReader"]
 
