@@ -76,3 +76,17 @@ def test_an_older_history(tmp_path: Path) -> None:
     ]
     assert run.steps[3].is_error
     assert (run.task, run.answer) == ("Print 1.", "print(1)")
+
+
+def test_who_is_asked_for_input_is_a_person(tmp_path: Path) -> None:
+    messages = [
+        message("TextMessage", "Port?", "user"),
+        message("TextMessage", "80"),
+        message("UserInputRequestedEvent", "", "boss", request_id="r"),
+        message("TextMessage", "No, 81.", "boss"),
+    ]
+
+    run = run_of(written(tmp_path / "m.json", messages))
+
+    assert steps_of(run) == ["person: Port?", "agent: 80", "person: No, 81."]
+    assert run.answer == "80"

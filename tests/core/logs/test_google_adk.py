@@ -58,3 +58,14 @@ def test_a_session_that_ends_with_an_error(tmp_path: Path) -> None:
 
     assert (run.id, run.success, run.answer) == ("s1", None, "")
     assert "quota" in run.reason
+
+
+@pytest.mark.parametrize(
+    "names", [("executableCode", "codeExecutionResult"), ("executable_code", "code_execution_result")]
+)
+def test_code_that_the_model_runs(tmp_path: Path, names: tuple[str, str]) -> None:
+    code, result = {names[0]: {"code": "1/0"}}, {names[1]: {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}}
+
+    run = run_of(written(tmp_path / "events.json", [event("user", {"text": "1/0?"}), event("clerk", code, result)]))
+
+    assert steps_of(run) == ["person: 1/0?", "code 1/0", "code failed: ZeroDivisionError"]

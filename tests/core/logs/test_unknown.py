@@ -470,3 +470,20 @@ def test_calls_and_results_in_one_message(tmp_path: Path) -> None:
     run = run_of(written(tmp_path / "log.json", {"transcript": [FIRST, message]}))
 
     assert steps_of(run) == ["person: Days?", 'read {"path": "cfg"}', "read failed: no file"]
+
+
+def test_an_image_is_part_of_its_message(tmp_path: Path) -> None:
+    content = [{"type": "text", "text": "Days?"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
+
+    run = run_of(written(tmp_path / "log.json", [{"role": "user", "content": content}, SAID]))
+
+    assert steps_of(run) == ["person: Days?\n[image_url]", "agent: 5"]
+
+
+def test_a_flag_is_not_a_right_answer(tmp_path: Path) -> None:
+    trajectory = {"target": False, "messages": [FIRST, SAID]}
+
+    assert run_of(written(tmp_path / "log.jsonl", trajectory)).truth is None
+    assert (
+        run_of(written(tmp_path / "log.jsonl", {"question": "Odd?", "answer": True, "target": False})).truth == "false"
+    )

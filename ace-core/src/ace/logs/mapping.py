@@ -266,7 +266,7 @@ class MappedReader:
             success=decided,
             score=score,
             reason=text(mapping.reason),
-            outcome_from="" if decided is None and score is None else mapping.success or mapping.score,
+            outcome_from="" if decided is None and score is None else _source(mapping, record),
             truth=text(mapping.truth) or None,
             model=text(mapping.model),
             tokens=Tokens(
@@ -301,6 +301,13 @@ class MappedReader:
             is_error = is_failed_output(output) if failed is None else success_of(failed) is not False and bool(failed)
             shown = failed if output is None and isinstance(failed, str) else output
             builder.result(shown, identity, place, is_error=is_error)
+
+
+def _source(mapping: LogMapping, record: object) -> str:
+    """Return the field that tells the outcome, as an alternative of the expressions for it."""
+    alternatives = [part.strip() for part in (*mapping.success.split("||"), *mapping.score.split("||")) if part]
+    known = (part for part in alternatives if value_at(part, record) is not None)
+    return next(known, mapping.success or mapping.score)
 
 
 def _text(value: object) -> str:

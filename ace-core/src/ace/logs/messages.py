@@ -68,11 +68,15 @@ _CALL_TYPES: Final = frozenset(
 _RESULT_TYPES: Final = frozenset(
     {"tool_result", "toolresult", "tool_call_response", "function_response", "functionresponse", "tool_return"}
 )
+_MEDIA: Final = frozenset(
+    {"image", "image_url", "input_image", "file", "input_file", "document", "audio", "input_audio", "video", "binary"}
+)
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
 _SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
 _KEYS_OF_PARTS: Final = (
     *("functionCall", "function_call", "toolUse", "functionResponse", "function_response", "toolResult"),
-    *("toolCall", "toolRequest", "toolResponse", "reasoningContent"),
+    *("toolCall", "toolRequest", "toolResponse", "reasoningContent", "executableCode", "executable_code"),
+    *("codeExecutionResult", "code_execution_result"),
 )
 """Keys that name the type of a part, where the messages of Google and Amazon have no type."""
 _PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPES, *_RESULT_TYPES, *_THOUGHT_TYPES})
@@ -378,6 +382,8 @@ def _plain_text(block: object) -> str | None:
     if not isinstance(block, dict) or block.get("thought") or block.get("isThought"):
         return None
     kind = _block_type(block)
+    if kind in _MEDIA:
+        return f"[{kind}]"
     if kind in ("text", "input_text", "output_text") or (not kind and set(block) <= {"text", "value"}):
         text = block.get("text") or block.get("content") or block.get("value")
         return text_of(text.get("value", text) if isinstance(text, dict) else text)
@@ -390,6 +396,12 @@ def _add_block(builder: RunBuilder, role: str, block: Any, place: str) -> None:
         _add_said(builder, role, text_of(block), {}, place)
     elif kind in _SKIPPED_TYPES:
         return
+    elif kind.startswith("executable"):
+        builder.call("code", _first_value(block, ("executableCode", "executable_code")).get("code"), place=place)
+    elif kind.startswith(("codeexecution", "code_execution")):
+        result = _first_value(block, ("codeExecutionResult", "code_execution_result"))
+        is_error = result.get("outcome") not in (None, "OUTCOME_OK")
+        builder.result(result.get("output"), place=place, is_error=is_error)
     elif kind in _THOUGHT_TYPES or block.get("thought") or block.get("isThought"):
         builder.thought(_thought_text(block), place)
     elif kind in _CALL_TYPES:
@@ -398,8 +410,6 @@ def _add_block(builder: RunBuilder, role: str, block: Any, place: str) -> None:
         _add_result(builder, block, None, place)
     elif kind.startswith("tool_") or kind == "dynamic_tool" or "toolCallId" in block:
         _add_call_with_state(builder, block, kind, place)
-    elif kind in ("image", "image_url", "input_image", "file", "document", "audio", "input_audio"):
-        builder.message(*_speaker(role, f"[{kind}]"), place)
     else:
         _add_said(builder, role, text_of(block.get("text") or block.get("content") or block), {}, place)
 
@@ -568,9 +578,6 @@ def _result_text(content: Any) -> str:
 
 
 def _other_text(block: Any) -> str:
-    kind = _block_type(block)
-    if kind in ("image", "image_url", "input_image"):
-        return f"[{kind}]"
     if isinstance(block, dict) and "json" in block:
         return text_of(block["json"])
     return text_of(block)

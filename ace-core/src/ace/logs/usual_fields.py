@@ -107,6 +107,8 @@ def run_fields(
     verdict = _verdict(record, outcome, fields)
     truth = fields.take(_TRUTHS)
     reasons = [*_reasons(record, fields), *_comments(verdict)]
+    if isinstance(truth, bool) and not isinstance(field_in(record, ANSWERS), bool):
+        truth = None  # a flag, such as whether a trajectory reached its target
     task, answer = fields.take(_without_title(record)), fields.take(ANSWERS) or field_in(verdict, ANSWERS)
     if truth is None and answer is not None:
         truth = fields.take(_ALSO_TRUTHS)

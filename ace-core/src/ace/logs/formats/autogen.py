@@ -19,6 +19,8 @@ __all__ = ["READERS", "AutoGen2Reader", "AutoGenReader"]
 
 _END: Final = "TERMINATE"
 """With this word, an agent ends a dialogue."""
+_ASKED: Final = "UserInputRequestedEvent"
+"""The source of this event is an agent for whom a person types."""
 _SAID: Final = ("TextMessage", "MultiModalMessage", "StructuredMessage", "HandoffMessage", "StopMessage")
 _TYPES: Final = frozenset(
     (
@@ -60,17 +62,18 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 def _run(messages: Sequence[Any], fields: Mapping[str, Any]) -> Run:
     builder = RunBuilder()
     answer = ""
+    persons = {"user", *(message.get("source") for message in messages if message.get("type") == _ASKED)}
     for number, message in enumerate(messages, 1):
         kind = text_of(message.get("type"))
-        _add(builder, kind, message, str(number))
+        _add(builder, kind, message, str(number), is_person=message.get("source") in persons)
         if kind == "ToolCallSummaryMessage":
             answer = text_of(message.get("content"))
-        elif message.get("source") != "user" and kind in _SAID and kind != "StopMessage":
+        elif message.get("source") not in persons and kind in _SAID and kind != "StopMessage":
             answer = ""  # what an agent says later has precedence over the summary of results
     return builder.run(**{**fields, "answer": fields.get("answer") or answer})
 
 
-def _add(builder: RunBuilder, kind: str, message: Mapping[str, Any], place: str) -> None:
+def _add(builder: RunBuilder, kind: str, message: Mapping[str, Any], place: str, *, is_person: bool) -> None:
     content, source = message.get("content"), text_of(message.get("source"))
     match kind:
         case "ToolCallRequestEvent":
@@ -89,18 +92,19 @@ def _add(builder: RunBuilder, kind: str, message: Mapping[str, Any], place: str)
         case "MemoryQueryEvent":
             builder.message("harness", text_of(content), place)
         case _ if kind in _SAID or kind.startswith("StructuredMessage"):
-            _add_said(builder, source, content, place)
+            _add_said(builder, "" if is_person else source, content, place)
 
 
-def _add_said(builder: RunBuilder, source: str, content: object, place: str) -> None:
+def _add_said(builder: RunBuilder, agent: str, content: object, place: str) -> None:
+    """Add what an agent said, or a person, who has no name here."""
     texts = [text_of(part) for part in content if isinstance(part, str)] if isinstance(content, list) else None
     text = text_of(content) if texts is None else "\n".join(texts)
     text = text.strip().removesuffix(_END).strip()
-    if source == "user":
+    if not agent:
         speaker, text = spoken_by_user(text)
         builder.message(speaker, text, place)
     else:
-        builder.message("agent", text, place, name=source)
+        builder.message("agent", text, place, name=agent)
 
 
 class AutoGen2Reader:
