@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ace.logs import Problem, Run, read_runs
+from ace.logs.formats import built_in
 from tests.core.logs.log_files import DATA, run_of, runs_of, steps_of
 
 TASK = "How many days may a customer return the blue kettle?"
@@ -22,6 +23,8 @@ def persons_in(run: Run) -> list[str]:
         *("atif.json", "autogen_messages.json", "chatgpt_export.json", "crewai_log.json", "gemini_contents.json"),
         *("legacy_function_call.json", "miniswe.traj.json", "openai_evals.jsonl", "openai_responses_items.json"),
         *("openhands_output.jsonl", "openhands_traj.json", "ragas.jsonl", "smolagents_steps.json", "sweagent.traj"),
+        *("autogen_02.json", "claude_ai.json", "dspy_history.jsonl", "google_adk.json", "llama_index.json"),
+        *("promptfoo.json", "pydantic_ai.json", "strands", "vercel_ui.json"),
         *("deepeval.json", "dify_logs.csv", "dspy_trace.jsonl", "hal_gaia.jsonl", "zendesk_like.csv"),
     ],
 )
@@ -186,3 +189,10 @@ def test_a_preference_is_a_correction_of_the_rejected_answer() -> None:
     assert isinstance(notice, Problem) and "not runs of an agent" in notice.reason
     assert isinstance(run, Run)
     assert (run.task, run.answer, run.truth, run.success) == (TASK, ANSWER, "14 days.", False)
+
+
+def test_every_built_in_reader_has_a_sample() -> None:
+    """The page of formats tells what is read of each from these files."""
+    read = {found.format for found in read_runs(DATA) if isinstance(found, Run)}
+
+    assert [reader.name for reader in built_in() if reader.name not in read] == []

@@ -200,7 +200,7 @@ def fields_of(value: object) -> Mapping[str, Any]:
 
 
 def without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
-    """Yield runs without those whose steps the next run repeats before it goes on: growing histories count once.
+    """Yield runs without those whose steps the next run repeats and continues: growing histories count once.
 
     Args:
         runs: The runs in the order of the log.

@@ -70,7 +70,7 @@ class LogMapping:
     places: tuple[str, ...] = ()
     """Where such logs are by default."""
     side_files: tuple[str, ...] = ()
-    """Patterns of files beside the logs that are no runs."""
+    """Patterns of files beside the logs that are not runs."""
     note: str = ""
     """What is not read or not certain."""
     runs: str = ""

@@ -304,7 +304,7 @@ def response_messages(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def _answer_in(messages: Sequence[Any]) -> str:
-    """Return the last text of the agent in messages, or of anybody if the agent has none."""
+    """Return the last text of the agent in messages, or of anyone if the agent has none."""
     builder = RunBuilder()
     for message in messages:
         add_message(builder, message)
