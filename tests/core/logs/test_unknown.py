@@ -487,3 +487,45 @@ def test_a_flag_is_not_a_right_answer(tmp_path: Path) -> None:
     assert (
         run_of(written(tmp_path / "log.jsonl", {"question": "Odd?", "answer": True, "target": False})).truth == "false"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: look\nAction: read\nAction Input: cfg",
+        "Thought 1: look\nAction 1: read[cfg]",
+        'Thought: look\nAction:\n```json\n{"action": "read", "action_input": "cfg"}\n```',
+        '<think>look</think><tool_call>{"name": "read", "arguments": "cfg"}</tool_call>',
+    ],
+)
+@pytest.mark.parametrize("result", ["Observation: Error: no cfg", "Error: no cfg"])
+def test_calls_in_texts(tmp_path: Path, text: str, result: str) -> None:
+    messages = [FIRST, {"role": "assistant", "content": text}, {"role": "user", "content": result}]
+    final = {"role": "assistant", "content": "Thought: done\nFinal Answer: none"}
+
+    run = run_of(written(tmp_path / "log.json", [*messages, final]))
+
+    assert steps_of(run) == [
+        "person: Days?",
+        "thought: look",
+        "read cfg",
+        "read failed: Error: no cfg",
+        "thought: done",
+        "agent: none",
+    ]
+    assert run.answer == "none"
+
+
+LONG = {
+    "open tags": "<a_b>" * 50_000,
+    "nested tags": "<x><y>1</y>" * 20_000 + "</x>",
+    "open thoughts": "<think>" * 20_000,
+    "actions": "Action: " * 20_000 + "]",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_long_texts_with_many_marks_are_read_at_once(tmp_path: Path, text: str) -> None:
+    run = run_of(written(tmp_path / "log.json", [FIRST, {"role": "assistant", "content": text}]))
+
+    assert run.task == "Days?"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ace.logs.agent_texts import add_agent_text
 from ace.logs.building import RunBuilder, text_of
 from ace.logs.outcomes import is_failed_output
 from ace.logs.speakers import spoken_by_user
@@ -84,43 +85,6 @@ _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought",
 _CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations")
 _LONGEST_ROLE: Final = 40
 _LEAST_SHARE: Final = 0.8
-_REACT: Final = re.compile(
-    r"\A(?P<before>.*?)^Action:[ \t]*(?P<name>.+?)\s*^Action Input:[ \t]*(?P<input>.*)\Z", re.DOTALL | re.MULTILINE
-)
-_FINAL: Final = re.compile(r"\A(?P<before>.*?)^Final Answer:[ \t]*(?P<answer>.+)\Z", re.DOTALL | re.MULTILINE)
-_TAGGED: Final = re.compile(r"\A(?P<before>.*?)<(?P<name>[A-Za-z][\w.-]*)>(?P<input>.*)</(?P=name)>\s*\Z", re.DOTALL)
-_CALL_TAGS: Final = re.compile(r"(?:tool|function|invoke|action|execute|call|command|bash|shell|python)\b|\w+[_.]\w+")
-"""Tags that are calls: words for it, and names of tools, which have several words."""
-_ANSWER_TAGS: Final = re.compile(
-    r"(?:final_?)?(?:answer|response|result|output|solution|reply)|attempt_completion", re.IGNORECASE
-)
-"""Tags around an answer."""
-_CHILD_TAGS: Final = re.compile(r"\s*(?:<(?P<tag>[A-Za-z]\w*)>.*?</(?P=tag)>\s*)+", re.DOTALL)
-_MARKUP: Final = frozenset(
-    (
-        *(
-            "a",
-            "b",
-            "i",
-            "u",
-            "p",
-            "em",
-            "ol",
-            "ul",
-            "li",
-            "div",
-            "pre",
-            "code",
-            "span",
-            "table",
-            "html",
-            "body",
-            "svg",
-        ),
-        *("details", "strong", "section"),
-    )
-)
-_THINKING: Final = re.compile(r"<(think|thinking|thought)>(.*?)</\1>", re.DOTALL)
 _MARKED_PERSON: Final = re.compile(r"<(?:task|user_message|feedback|user_query)>")
 
 
@@ -419,7 +383,7 @@ def _add_said(builder: RunBuilder, role: str, text: str, message: Mapping[str, A
         return
     name = text_of(message.get("name") or "")
     if role == "assistant":
-        _add_agent_text(builder, text, place)
+        add_agent_text(builder, text, place)
     elif role == "user" and builder.has_open_text_call and not _MARKED_PERSON.search(text):
         builder.result(text.strip().removeprefix("Observation:").strip(), place=place, is_error=is_failed_output(text))
     else:
@@ -433,46 +397,10 @@ def _speaker(role: str, text: str) -> tuple[Any, str]:
     return {"assistant": "agent", "tool": "tool"}.get(role, "harness"), text
 
 
-def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
-    """Add what the agent wrote, in which thoughts and calls may be marked by tags or by `Action:`."""
-    if "</th" in text:
-        for thought in _THINKING.finditer(text):
-            builder.thought(thought.group(2), place)
-        text = _THINKING.sub("", text)
-    text = text.strip()
-    final = _FINAL.match(text) if "Final Answer:" in text else None
-    if final is not None:
-        builder.thought(final["before"].strip().removeprefix("Thought:"), place)
-        builder.message("agent", final["answer"], place)
-        return
-    call = (_REACT.match(text) if "Action Input:" in text else None) or _tagged_call(text)
-    if call is None:
-        builder.message("agent", text, place)
-        return
-    written = [
-        _parsed(text.strip()) for text in re.split(rf"</?{re.escape(call['name'])}>", call["input"]) if text.strip()
-    ]
-    named = [value for value in written if isinstance(value, dict) and isinstance(value.get("name"), str)]
-    builder.thought(call["before"].strip().removeprefix("Thought:"), place)
-    for value in named:
-        _add_call(builder, value, place)
-    if not named:
-        builder.call(call["name"].strip(), call["input"].strip(), place=place)
-    builder.has_open_text_call = True
-
-
 def _invocations(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the calls with their results that older messages of Vercel's SDK have beside the text after them."""
     found = message.get("toolInvocations") if not message.get("parts") else None
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
-
-
-def _tagged_call(text: str) -> re.Match[str] | None:
-    """Return the call in a text that ends with an element of XML, unless the element is an answer or markup."""
-    found = _TAGGED.match(text) if text.endswith(">") else None
-    if found is None or found["name"].lower() in _MARKUP or _ANSWER_TAGS.fullmatch(found["name"]):
-        return None
-    return found if _CALL_TAGS.match(found["name"]) or _CHILD_TAGS.fullmatch(found["input"]) else None
 
 
 def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
