@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ace.logs.run import Run, Speaker, Step
+from ace.logs.run import Run, Speaker, Step, Tokens
 
 __all__ = ["RunBuilder", "fields_of", "text_of", "time_of"]
 
@@ -34,6 +34,9 @@ class RunBuilder:
         self.steps: list[Step] = []
         self._names: dict[str, str] = {}
         self._open: list[tuple[str, str]] = []
+        self._noted: dict[str, Any] = {}
+        self._input: int | None = None
+        self._output: int | None = None
         self.has_open_text_call = False
         """Whether the agent called a tool in its text, so that the next message of the role `user` is the result."""
 
@@ -118,19 +121,65 @@ class RunBuilder:
         """
         return any(step.kind == kind and step.speaker == speaker for step in self.steps)
 
-    def fail_last_result(self) -> None:
-        """Mark the last result as failed, for logs that say so afterwards."""
+    def fail_last_result(self, call_id: str = "") -> None:
+        """Mark the last result as failed, for logs that say so elsewhere.
+
+        Args:
+            call_id: The id of its call; without one, it is the last result of all.
+        """
         for index in range(len(self.steps) - 1, -1, -1):
-            if self.steps[index].kind == "result":
+            if self.steps[index].kind == "result" and call_id in ("", self.steps[index].call_id):
                 self.steps[index] = replace(self.steps[index], is_error=True)
                 return
+
+    def rewind(self, length: int) -> None:
+        """Remove the last steps, which the log says were undone.
+
+        Args:
+            length: How many steps are left.
+        """
+        removed = {step.call_id for step in self.steps[length:] if step.kind == "call"}
+        del self.steps[length:]
+        self._open = [pair for pair in self._open if pair[0] not in removed]
+        self.has_open_text_call = False
+
+    def note(self, **fields: Any) -> None:
+        """Remember fields of the run which the log says in passing. The first value of a field counts."""
+        for name, value in fields.items():
+            if value not in (None, "", {}):
+                self._noted.setdefault(name, value)
+
+    def at(self, time: object) -> None:
+        """Remember when a record was written: the first time is the start of the run, the last one its end.
+
+        Args:
+            time: A time as `time_of` takes it; anything else is ignored.
+        """
+        if found := time_of(time):
+            self._noted.setdefault("started", found)
+            self._noted["ended"] = found
+
+    def spend(self, sent: object, written: object) -> None:
+        """Add the tokens of one call of the model.
+
+        Args:
+            sent: Tokens of the prompt, including cached ones; None if the log does not say.
+            written: Tokens of the answer, including thoughts.
+        """
+        if isinstance(sent, int):
+            self._input = (self._input or 0) + sent
+        if isinstance(written, int):
+            self._output = (self._output or 0) + written
 
     def run(self, **fields: Any) -> Run:
         """Return the run. Without a task or an answer among the fields, they are those of the messages.
 
         Args:
-            fields: Fields of `Run`; empty ones are derived from the steps where this is possible.
+            fields: Fields of `Run`, in addition to those that were noted; empty ones are derived from the steps where
+                this is possible.
         """
+        tokens = {"tokens": Tokens(input=self._input, output=self._output)}
+        fields = {**tokens, **self._noted, **fields}
         task = fields.pop("task", "") or self._first("person")
         answer = fields.pop("answer", "") or self._last_answer()
         return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 
 from ace.logs.head import Head, Record, Shape
 from ace.logs.run import Problem
+from ace.logs.sqlite import tables_of
 
 __all__ = ["NotALogError", "head_of", "records", "text"]
 
@@ -30,7 +32,7 @@ def head_of(path: Path, most: int) -> Head:
         return Head(path=path, shape="folder", names=sorted(child.name for child in path.iterdir()))
     start = path.read_bytes()
     if start.startswith(b"SQLite format 3\x00"):
-        return Head(path=path, shape="sqlite")
+        return Head(path=path, shape="sqlite", names=_tables(path))
     try:
         value = orjson.loads(start)
     except ValueError:
@@ -41,6 +43,13 @@ def head_of(path: Path, most: int) -> Head:
     if isinstance(value, list):
         return _head(path, "list", value[:most], value[0] if value else None, start)
     return _head(path, "object", [value], value, start)
+
+
+def _tables(path: Path) -> list[str]:
+    try:
+        return tables_of(path)
+    except sqlite3.Error as error:
+        raise NotALogError(f"the database cannot be read: {error}") from error
 
 
 def _head(path: Path, shape: Shape, records: list[Any], first: object, start: bytes) -> Head:

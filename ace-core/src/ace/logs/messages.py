@@ -51,10 +51,17 @@ _ROLES: Final[Mapping[str, str]] = {
         (
             *("tool", "function", "tool_result", "toolresult", "observation", "environment", "ipython"),
             *("function_response", "computer", "toolmessage", "function_call_output", "custom_tool_call_output"),
+            *("local_shell_call_output", "tool_search_output"),
         ),
         "tool",
     ),
-    **dict.fromkeys(("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call"), "call"),
+    **dict.fromkeys(
+        (
+            *("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call"),
+            *("tool_search_call", "image_generation_call"),
+        ),
+        "call",
+    ),
     "reasoning": "thought",
     "thinking": "thought",
 }
@@ -155,7 +162,7 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
     for key in _THOUGHT_KEYS:
         if isinstance(message.get(key), str):
             builder.thought(message[key], place)
-    if role == "thought":
+    if role == "thought" or message.get("isThought") is True:
         builder.thought(_thought_text(message), place)
         return
     content = _content(message)
@@ -291,10 +298,9 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
+    kind = text_of(call.get("type")).removesuffix("_call")
     call = _unwrapped(call, ("functionCall", "function_call", "toolUse", "toolCall", "function", "action"))
-    name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or text_of(
-        call.get("type")
-    )
+    name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or kind
     arguments = _first_value(call, ("arguments", "args", "input", "params", "parameters", "command", "query"))
     identity = _first(call, ("call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "callID"))
     builder.call(text_of(name), _parsed(arguments), text_of(identity), place)
@@ -307,7 +313,9 @@ def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, pl
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]
-    failed = _failed(inner, error, content)
+    elif isinstance(content, dict) and set(content) == {"output"}:  # of Google's function responses
+        content = content["output"]
+    failed = _failed(inner, error, _result_text(content) if isinstance(content, list) else content)
     identity = _first(inner, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseId", "toolUseID", "id"))
     name = _first(inner, ("name", "tool_name", "toolName", "function"))
     text = _result_text(content)
@@ -392,6 +400,9 @@ def _other_text(block: Any) -> str:
 
 def _thought_text(block: Mapping[str, Any]) -> str:
     summary = block.get("summary")
-    if isinstance(summary, list):
+    if isinstance(summary, list) and summary:
         return "\n".join(text_of(item.get("text")) for item in summary if isinstance(item, dict))
-    return text_of(_first_value(block, ("thinking", "reasoning", "text", "content", "thought", "data")))
+    found = _first_value(block, ("thinking", "reasoning", "text", "content", "thought", "data"))
+    if isinstance(found, list):
+        return "\n".join(text_of(item.get("text")) for item in found if isinstance(item, dict))
+    return text_of(found)

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["built_in"]
 
-_MODULES: Final[tuple[str, ...]] = ("table",)
+_MODULES: Final[tuple[str, ...]] = (
+    *("codex", "gemini", "opencode", "cursor", "copilot", "vscode", "cline", "aider", "goose", "pi", "agents"),
+    "table",
+)
 
 
 @functools.cache

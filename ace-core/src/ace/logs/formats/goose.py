@@ -1,0 +1,143 @@
+"""Reads the sessions of Goose: its database, and the files of older versions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.head import Head
+from ace.logs.messages import add_message
+from ace.logs.run import Problem, Run
+from ace.logs.sessions import read_sessions
+from ace.logs.source import Source
+from ace.logs.sqlite import columns_of, json_in, opened, rows_of
+
+__all__ = ["READERS", "GooseReader"]
+
+_CALLS: Final = ("toolRequest", "frontendToolRequest")
+_NOTICES: Final = ("systemNotification", "actionRequired")
+
+
+class GooseReader:
+    """Reads sessions of Goose."""
+
+    name = "goose"
+    title = "Goose sessions"
+    places = (
+        "$GOOSE_PATH_ROOT/data/sessions/sessions.db",
+        "~/.local/share/goose/sessions/sessions.db",
+        "~/.local/share/goose/sessions/*.jsonl",
+        "~/Library/Application Support/goose/sessions/sessions.db",
+    )
+    side_files: tuple[str, ...] = ()
+    note = "The columns of the database were not checked against a real one."
+
+    def recognises(self, head: Head) -> float:
+        """Return the certainty by the columns of the database, by the first line, or by the blocks of messages."""
+        if head.shape == "sqlite":
+            is_goose = "messages" in head.names and "content_json" in columns_of(head.path, "messages")
+            return 0.95 if is_goose else 0.0
+        if head.shape not in ("lines", "values") or not head.objects:
+            return 0.0
+        if {"working_dir", "message_count"} <= head.objects[0].keys():
+            return 0.95
+        messages = [record for record in head.objects if {"role", "created", "content"} <= record.keys()]
+        blocks = [block for message in messages for block in _blocks(message)]
+        calls = any(block.get("type") in (*_CALLS, "toolResponse") for block in blocks)
+        return 0.9 if calls else 0.7 if len(messages) * 2 > len(head.objects) and blocks else 0.0
+
+    def runs(self, source: Source) -> Iterator[Run | Problem]:
+        """Yield the sessions."""
+        if source.shape != "sqlite":
+            yield from read_sessions(source, _Session)
+            return
+        try:
+            with opened(source.path) as connection:
+                for session in rows_of(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
+                    run = _stored(connection, session)
+                    if run.steps:
+                        yield run
+        except sqlite3.Error as error:
+            yield source.problem(f"the database cannot be read: {error}")
+
+
+class _Session:
+    """One session in a file, whose first line may describe it."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+
+    def begins_another(self, record: Mapping[str, Any]) -> bool:
+        return "working_dir" in record and bool(self.builder.steps)
+
+    def add(self, record: Mapping[str, Any], place: str) -> None:
+        if "role" in record:
+            _add(self.builder, record, place)
+        else:
+            self.builder.note(cwd=record.get("working_dir"))
+
+    def run(self) -> Run:
+        return self.builder.run()
+
+
+def _stored(connection: sqlite3.Connection, session: Mapping[str, Any]) -> Run:
+    builder = RunBuilder()
+    builder.note(
+        id=text_of(session.get("id")),
+        cwd=session.get("working_dir"),
+        model=fields_of(json_in(session.get("model_config_json"))).get("model_name"),
+    )
+    sent, written = session.get("accumulated_input_tokens"), session.get("accumulated_output_tokens")
+    builder.spend(sent or session.get("input_tokens"), written or session.get("output_tokens"))
+    is_by_person = session.get("session_type", "user") in (None, "user")
+    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+    for number, row in enumerate(rows_of(connection, query, session["id"]), 1):
+        metadata = fields_of(json_in(row.get("metadata_json")))
+        message = {
+            "role": row.get("role"),
+            "created": row.get("created_timestamp"),
+            "content": json_in(row.get("content_json")),
+            "metadata": metadata if is_by_person else {**metadata, "userVisible": False},
+        }
+        _add(builder, message, str(number))
+    return builder.run()
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
+    """Add a message. What the person does not see, such as a summary, was written by the program."""
+    builder.at(message.get("created"))
+    is_hidden = fields_of(message.get("metadata")).get("userVisible") is False
+    role = "system" if is_hidden and message.get("role") == "user" else text_of(message.get("role"))
+    others: list[Mapping[str, Any]] = []
+    for block in _blocks(message):
+        kind, identity = block.get("type"), text_of(block.get("id"))
+        if kind in _CALLS:
+            call = fields_of(block.get("toolCall"))
+            value = fields_of(call.get("value"))
+            builder.call(text_of(value.get("name")), value.get("arguments", call.get("error")), identity, place)
+        elif kind == "toolResponse":
+            _add_result(builder, fields_of(block.get("toolResult")), identity, place)
+        elif kind in _NOTICES:
+            builder.message("harness", text_of(block.get("msg") or block.get("data")), place)
+        else:
+            others.append(block)
+    add_message(builder, {"content": others}, place, role=role)
+
+
+def _add_result(builder: RunBuilder, result: Mapping[str, Any], identity: str, place: str) -> None:
+    """Add a result, whose value is a list of blocks, or an object with such a list and a flag."""
+    value = result.get("value")
+    is_error = result.get("status") == "error" or fields_of(value).get("isError") is True
+    content = fields_of(value).get("content", value)
+    message = {"content": result.get("error") or content, "tool_call_id": identity, "is_error": is_error}
+    add_message(builder, message, place, role="tool")
+
+
+READERS: Final = (GooseReader(),)
