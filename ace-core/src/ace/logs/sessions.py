@@ -1,7 +1,8 @@
-"""Reads logs that are written record by record: one session after the other, each of which is a run."""
+"""Reads logs of sessions, each of which is a run: record by record, the branch that counts, or section by section."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ from ace.logs.head import Record
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
-__all__ = ["Session", "active_path", "read_sessions"]
+__all__ = ["Session", "active_path", "read_sessions", "sections_of"]
 
 
 class Session(Protocol):
@@ -84,3 +85,16 @@ def active_path(records: Sequence[Record], id_key: str, parent_key: str) -> list
             break
         index = min(positions.get(above, index - 1), index - 1)
     return [record for number, record in enumerate(records) if number in kept]
+
+
+def sections_of(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield what matches in a text, with what follows it until the next match.
+
+    Args:
+        pattern: What begins a section.
+        text: The text. What comes before the first match is ignored.
+    """
+    marks = list(pattern.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    for mark, end in zip(marks, ends, strict=False):
+        yield mark, text[mark.end() : end]

@@ -9,6 +9,7 @@ from typing import Final
 from ace.logs.building import RunBuilder
 from ace.logs.head import Head
 from ace.logs.run import Problem, Run
+from ace.logs.sessions import sections_of
 from ace.logs.source import Source
 
 __all__ = ["READERS", "AiderReader"]
@@ -35,11 +36,10 @@ class AiderReader:
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the sessions in which something was said."""
         text = source.text()
-        starts = list(_START.finditer(text))
-        ends = [start.start() for start in starts[1:]] + [len(text)]
-        for start, end in zip(starts, ends, strict=True):
-            line = text.count("\n", 0, start.end()) + 1
-            run = _session(start.group(1).strip(), text[start.end() : end], line)
+        line, counted = 1, 0
+        for start, session in sections_of(_START, text):
+            line, counted = line + text.count("\n", counted, start.end()), start.end()
+            run = _session(start.group(1).strip(), session, line)
             if any(step.speaker in ("person", "agent") for step in run.steps):
                 yield run
 
@@ -52,9 +52,9 @@ def _session(time: str, text: str, line: int) -> Run:
     builder.note(model=model.group(1) if model else "")
     kind, lines, place = "", list[str](), line
     for number, content in enumerate(text.split("\n"), line):
-        found = "#### " if content.startswith("####") else "> " if content.startswith(">") else ""
+        found = next((mark for mark in ("#### ", "> ") if f"{content} ".startswith(mark)), "")
         is_blank = not content.strip()
-        if found != kind and not is_blank:
+        if found != kind and (not is_blank or kind == "#### "):
             _add(builder, kind, lines, str(place))
             kind, lines, place = found, [], number
         lines.append(content if is_blank else content.removeprefix(found.strip()).removeprefix(" "))

@@ -12,7 +12,7 @@ from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
-from ace.logs.sessions import read_sessions
+from ace.logs.sessions import read_sessions, sections_of
 from ace.logs.source import Source
 from ace.logs.speakers import spoken_by_user
 from ace.logs.sqlite import json_in, opened, rows_of
@@ -40,7 +40,7 @@ class CursorTranscriptReader:
             speakers = {match.group(1) for match in _SPEAKER.finditer(head.text)}
             is_marked = "<user_query>" in head.text or _MARK.search(head.text) is not None
             return 0.85 if "user" in speakers and (is_marked or "agent-transcripts" in head.path.parts) else 0.0
-        objects = head.objects
+        objects = [record for record in head.objects if record.get("type") != "turn_ended"]
         fitting = sum(
             record.get("role") in ("user", "assistant")
             and "content" in fields_of(record.get("message"))
@@ -84,18 +84,15 @@ class _Transcript:
             add_message(self.builder, fields_of(record.get("message")), place, role=text_of(record["role"]))
 
     def add_text(self, text: str) -> None:
-        marks = list(_SPEAKER.finditer(text))
-        ends = [mark.start() for mark in marks[1:]] + [len(text)]
-        for number, (mark, end) in enumerate(zip(marks, ends, strict=True), 1):
-            self._add_turn(mark.group(1), text[mark.end() : end], str(number))
+        for number, (mark, turn) in enumerate(sections_of(_SPEAKER, text), 1):
+            self._add_turn(mark.group(1), turn, str(number))
 
     def _add_turn(self, role: str, text: str, place: str) -> None:
-        marks = list(_MARK.finditer(text))
-        first = marks[0].start() if marks else len(text)
-        add_message(self.builder, {"role": role, "content": text[:first].strip()}, place)
-        ends = [mark.start() for mark in marks[1:]] + [len(text)]
-        for number, (mark, end) in enumerate(zip(marks, ends, strict=True), 1):
-            self._add_section(mark, text[mark.end() : end], f"{place}.{number}")
+        first = _MARK.search(text)
+        said = text[: first.start()] if first else text
+        add_message(self.builder, {"role": role, "content": said.strip()}, place)
+        for number, (mark, body) in enumerate(sections_of(_MARK, text), 1):
+            self._add_section(mark, body, f"{place}.{number}")
 
     def _add_section(self, mark: re.Match[str], body: str, place: str) -> None:
         """Add a thought, a call or a result, and what follows its indented body: a message."""

@@ -96,7 +96,7 @@ class _GeminiSession:
         speaker: Speaker = "harness" if self._fields.get("kind") == "subagent" else "person"
         found, last = [], datetime.min.replace(tzinfo=UTC)
         for message, place in self._messages.values():
-            last = time_of(message.get("timestamp")) or last
+            last = max(last, time_of(message.get("timestamp")) or last)  # so that sorting keeps their order
             found.append((last, speaker, message, place))
         return found
 

@@ -17,7 +17,6 @@ from ace.logs.sqlite import columns_of, json_in, opened, rows_of
 __all__ = ["READERS", "GooseReader"]
 
 _CALLS: Final = ("toolRequest", "frontendToolRequest")
-_NOTICES: Final = ("systemNotification", "actionRequired")
 
 
 class GooseReader:
@@ -115,29 +114,31 @@ def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
     builder.at(message.get("created"))
     is_hidden = fields_of(message.get("metadata")).get("userVisible") is False
     role = "system" if is_hidden and message.get("role") == "user" else text_of(message.get("role"))
-    others: list[Mapping[str, Any]] = []
-    for block in _blocks(message):
-        kind, identity = block.get("type"), text_of(block.get("id"))
-        if kind in _CALLS:
-            call = fields_of(block.get("toolCall"))
-            value = fields_of(call.get("value"))
-            builder.call(text_of(value.get("name")), value.get("arguments", call.get("error")), identity, place)
-        elif kind == "toolResponse":
-            _add_result(builder, fields_of(block.get("toolResult")), identity, place)
-        elif kind in _NOTICES:
-            builder.message("harness", text_of(block.get("msg") or block.get("data")), place)
-        else:
-            others.append(block)
-    add_message(builder, {"content": others}, place, role=role)
+    blocks = _blocks(message)
+    add_message(builder, {"content": [_plain(block) for block in blocks if not _is_notice(block)]}, place, role=role)
+    for block in filter(_is_notice, blocks):
+        builder.message("harness", text_of(block.get("msg") or block.get("data")), place)
 
 
-def _add_result(builder: RunBuilder, result: Mapping[str, Any], identity: str, place: str) -> None:
-    """Add a result, whose value is a list of blocks, or an object with such a list and a flag."""
+def _is_notice(block: Mapping[str, Any]) -> bool:
+    return block.get("type") in ("systemNotification", "actionRequired")
+
+
+def _plain(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a call or a result as Anthropic writes it, and every other block as it is."""
+    if block.get("type") in _CALLS:
+        call = fields_of(block.get("toolCall"))
+        value = fields_of(call.get("value"))
+        arguments = value.get("arguments", call.get("error"))
+        return {"type": "tool_use", "id": block.get("id"), "name": value.get("name"), "input": arguments}
+    if block.get("type") != "toolResponse":
+        return block
+    # The value is a list of blocks, or in newer versions an object with such a list and a flag.
+    result = fields_of(block.get("toolResult"))
     value = result.get("value")
     is_error = result.get("status") == "error" or fields_of(value).get("isError") is True
-    content = fields_of(value).get("content", value)
-    message = {"content": result.get("error") or content, "tool_call_id": identity, "is_error": is_error}
-    add_message(builder, message, place, role="tool")
+    content = result.get("error") or fields_of(value).get("content", value)
+    return {"type": "tool_result", "tool_use_id": block.get("id"), "content": content, "is_error": is_error}
 
 
 READERS: Final = (GooseReader(),)
