@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ace.logs.run import Run, Speaker, Step, Tokens
 
-__all__ = ["RunBuilder", "fields_of", "text_of", "time_of"]
+__all__ = ["RunBuilder", "fields_of", "objects_of", "sum_of", "text_of", "time_of"]
 
 _MILLISECONDS_FROM: Final = 1e11
 """Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
@@ -147,7 +147,7 @@ class RunBuilder:
         """Remember fields of the run which the log says in passing. The first value of a field counts."""
         for name, value in fields.items():
             if value not in (None, "", {}):
-                self._noted.setdefault(name, value)
+                self._noted.setdefault(name, value if name == "rest" else text_of(value))
 
     def at(self, time: object) -> None:
         """Remember when a record was written: the first time is the start of the run, the last one its end.
@@ -227,6 +227,22 @@ def time_of(value: object) -> datetime | None:
     while seconds > _MILLISECONDS_FROM:
         seconds /= 1000
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def sum_of(*numbers: object) -> int | None:
+    """Return the sum of those values that are whole numbers, such as the tokens of several fields; None without any.
+
+    Example:
+        >>> sum_of(40, None, 2), sum_of(None)
+        (42, None)
+    """
+    known = [number for number in numbers if isinstance(number, int)]
+    return sum(known) if known else None
+
+
+def objects_of(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects in a JSON list; none for any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def fields_of(value: object) -> Mapping[str, Any]:

@@ -73,7 +73,7 @@ def active_path(records: Sequence[Record], id_key: str, parent_key: str) -> list
         id_key: The field with the id of a record.
         parent_key: The field with the id of its parent.
     """
-    named = [number for number, record in enumerate(records) if record.value.get(id_key)]
+    named = [number for number, record in enumerate(records) if isinstance(record.value.get(id_key), str)]
     positions = {records[number].value[id_key]: index for index, number in enumerate(named)}
     kept = set(range(len(records))) - set(named)
     index = len(named) - 1
@@ -83,7 +83,7 @@ def active_path(records: Sequence[Record], id_key: str, parent_key: str) -> list
         above = record.get(parent_key, "")
         if above is None:
             break
-        index = min(positions.get(above, index - 1), index - 1)
+        index = min(positions.get(above, index - 1) if isinstance(above, str) else index - 1, index - 1)
     return [record for number, record in enumerate(records) if number in kept]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -71,7 +71,7 @@ class KimiReader:
 
     def recognises(self, head: Head) -> float:
         """Return the certainty by the envelope of the events."""
-        types = {fields_of(record.get("message")).get("type") for record in head.objects}
+        types = {text_of(fields_of(record.get("message")).get("type")) for record in head.objects}
         return 0.9 if types & {"TurnBegin", "StepBegin"} else 0.0
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
@@ -122,7 +122,9 @@ class _KimiSession:
         elif kind == "ToolResult":
             self._add_result(payload, place)
         elif kind == "StatusUpdate":
-            self._spend(fields_of(payload.get("token_usage")))
+            usage = fields_of(payload.get("token_usage"))
+            sent = (usage.get(name) for name in ("input_other", "input_cache_read", "input_cache_creation"))
+            self.builder.spend(sum_of(*sent), usage.get("output"))
         elif kind == "StepInterrupted":
             self._is_interrupted = True
         elif kind == "SubagentEvent":
@@ -137,11 +139,6 @@ class _KimiSession:
             "tool_call_id": payload.get("tool_call_id"),
         }
         add_message(self.builder, message, place, role="tool")
-
-    def _spend(self, usage: Mapping[str, Any]) -> None:
-        sent = [usage.get(name) for name in ("input_other", "input_cache_read", "input_cache_creation")]
-        if usage:
-            self.builder.spend(sum(number for number in sent if isinstance(number, int)), usage.get("output"))
 
     def _finish(self, place: str) -> None:
         """Add the text or the call whose pieces were collected."""
@@ -179,7 +176,7 @@ class CodebuffReader:
         for record in source.records():
             message, place = fields_of(record.value), str(record.line)
             builder.at(message.get("timestamp"))
-            blocks, text = message.get("blocks") or (), text_of(message.get("content"))
+            blocks, text = objects_of(message.get("blocks")), text_of(message.get("content"))
             if message.get("variant") == "user":
                 builder.message(*spoken_by_user(text), place)
             elif message.get("variant") == "error":
@@ -190,8 +187,8 @@ class CodebuffReader:
         yield builder.run()
 
 
-def _add_blocks(builder: RunBuilder, blocks: Any, place: str) -> None:
-    for number, block in enumerate(map(fields_of, blocks), 1):
+def _add_blocks(builder: RunBuilder, blocks: Sequence[Mapping[str, Any]], place: str) -> None:
+    for number, block in enumerate(blocks, 1):
         spot, kind, text = f"{place}.{number}", block.get("type"), text_of(block.get("content"))
         if kind == "text" and block.get("textType") == "reasoning":
             builder.thought(text, spot)
@@ -203,7 +200,7 @@ def _add_blocks(builder: RunBuilder, blocks: Any, place: str) -> None:
             if block.get("output") is not None:
                 add_message(builder, {"content": block["output"], "tool_call_id": identity}, spot, role="tool")
         elif kind == "agent":
-            _add_blocks(builder, block.get("blocks") or (), spot)
+            _add_blocks(builder, objects_of(block.get("blocks")), spot)
 
 
 class HermesReader:
@@ -224,14 +221,11 @@ class HermesReader:
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the sessions."""
-        try:
-            with opened(source.path) as connection:
-                for session in rows_of(connection, "SELECT * FROM sessions ORDER BY started_at, id"):
-                    run = _hermes_run(connection, session)
-                    if run.steps:
-                        yield run
-        except sqlite3.Error as error:
-            yield source.problem(f"the database cannot be read: {error}")
+        with opened(source.path) as connection:
+            for session in rows_of(connection, "SELECT * FROM sessions ORDER BY started_at, id"):
+                run = _hermes_run(connection, session)
+                if run.steps:
+                    yield run
 
 
 def _hermes_run(connection: sqlite3.Connection, session: Mapping[str, Any]) -> Run:

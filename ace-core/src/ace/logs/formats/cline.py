@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, sum_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -190,9 +190,8 @@ class _Shown:
         elif kind == "reasoning":
             self.builder.thought(text, place)
         elif kind == "api_req_started":
-            sent = [value.get(name) for name in ("tokensIn", "cacheWrites", "cacheReads")]
-            known = [number for number in sent if isinstance(number, int)]
-            self.builder.spend(sum(known) if known else None, value.get("tokensOut"))
+            sent = (value.get(name) for name in ("tokensIn", "cacheWrites", "cacheReads"))
+            self.builder.spend(sum_of(*sent), value.get("tokensOut"))
         elif kind in ("tool", "command", "use_mcp_server", "browser_action"):
             self._add_call(kind, text, value, place)
         elif kind in ("command_output", "mcp_server_response", "browser_action_result", "error"):

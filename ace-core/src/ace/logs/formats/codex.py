@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, text_of, time_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Step
@@ -16,13 +16,12 @@ from ace.logs.source import Source
 
 __all__ = ["READERS", "CodexExecReader", "CodexReader"]
 
-_LINES: Final = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
-_ITEMS: Final = frozenset(
-    {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
+_LINES: Final = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_ITEMS: Final = ("message", "reasoning", "function_call", "function_call_output", "local_shell_call")
+_EXEC_LINES: Final = (
+    *("thread.started", "turn.started", "turn.completed", "turn.failed"),
+    *("item.started", "item.updated", "item.completed"),
 )
-_EXEC_LINES: Final = frozenset(
-    {"thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.updated"}
-) | {"item.completed"}
 _FAILED: Final = ("failed", "declined")
 
 
@@ -113,8 +112,7 @@ class _Session:
         kind = event.get("type")
         item = fields_of(event.get("item")) if kind == "item_completed" else event
         if kind == "user_message" or item.get("type") == "UserMessage":
-            parts = item.get("content")
-            texts = [text_of(fields_of(part).get("text")) for part in parts] if isinstance(parts, list) else []
+            texts = [text_of(part.get("text")) for part in objects_of(item.get("content"))]
             self._typed.add(_squeezed(text_of(item.get("message")) or "\n".join(texts)))
             self._answer, self._is_interrupted = "", False
         elif kind == "token_count":
@@ -259,9 +257,8 @@ def _output(item: Mapping[str, Any]) -> object:
     if error:
         return fields_of(error).get("message") or error
     found = item.get("aggregated_output", item.get("result"))
-    content = fields_of(found).get("content")
-    texts = [fields_of(block).get("text") for block in content] if isinstance(content, list) else []
-    return "\n".join(map(text_of, texts)) if texts and all(texts) else found
+    texts = [text_of(block.get("text")) for block in objects_of(fields_of(found).get("content"))]
+    return "\n".join(texts) if any(texts) else found
 
 
 READERS: Final = (CodexReader(), CodexExecReader())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -15,8 +15,9 @@ from ace.logs.speakers import spoken_by_user
 
 __all__ = ["READERS", "CopilotReader"]
 
-_EVENTS: Final = frozenset(
-    {"session.start", "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"}
+_EVENTS: Final = (
+    *("session.start", "user.message", "assistant.message"),
+    *("tool.execution_start", "tool.execution_complete"),
 )
 
 
@@ -47,7 +48,7 @@ class _Session:
         self._id = ""
         self._called: set[str] = set()
         self._lengths: dict[str, int] = {}
-        self._usage: tuple[int, int] | None = None
+        self._usage: list[Mapping[str, Any]] = []
         self._is_interrupted = False
 
     def begins_another(self, record: Mapping[str, Any]) -> bool:
@@ -83,8 +84,8 @@ class _Session:
         self.builder.note(model=data.get("model"))
         content = {"reasoningText": data.get("reasoningText"), "content": data.get("content")}
         add_message(self.builder, content, place, role="assistant")
-        for request in data.get("toolRequests") or ():
-            self._add_call(fields_of(request), place)
+        for request in objects_of(data.get("toolRequests")):
+            self._add_call(request, place)
 
     def _add_call(self, data: Mapping[str, Any], place: str) -> None:
         """Add a call, which a message requests and an event starts."""
@@ -110,21 +111,14 @@ class _Session:
         elif kind == "session.model_change":
             self.builder.note(model=data.get("newModel"))
         elif kind == "session.shutdown":
+            metrics = fields_of(data.get("modelMetrics"))
             self._is_interrupted = self._is_interrupted or data.get("shutdownType") == "error"
-            self._usage = _usage(fields_of(data.get("modelMetrics"))) or self._usage
+            self._usage = [fields_of(fields_of(model).get("usage")) for model in metrics.values()] or self._usage
 
     def run(self) -> Run:
-        if self._usage:
-            self.builder.spend(*self._usage)
+        for usage in self._usage:
+            self.builder.spend(usage.get("inputTokens"), usage.get("outputTokens"))
         return self.builder.run(is_interrupted=self._is_interrupted)
-
-
-def _usage(metrics: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the tokens of all models."""
-    found = [fields_of(fields_of(model).get("usage")) for model in metrics.values()]
-    sent = [usage["inputTokens"] for usage in found if isinstance(usage.get("inputTokens"), int)]
-    written = [usage["outputTokens"] for usage in found if isinstance(usage.get("outputTokens"), int)]
-    return (sum(sent), sum(written)) if sent or written else None
 
 
 READERS: Final = (CopilotReader(),)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import dedent
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -134,27 +134,20 @@ class CursorReader:
         query = (
             "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY key"
         )
-        try:
-            with opened(source.path) as connection:
-                for row in rows_of(connection, query):
-                    chat = fields_of(json_in(row["value"]))
-                    identity = row["key"].partition(":")[2]
-                    bubbles = _bubbles(connection, identity, chat)
-                    if bubbles:
-                        yield _chat(identity, chat, bubbles)
-        except sqlite3.Error as error:
-            yield source.problem(f"the database cannot be read: {error}")
+        with opened(source.path) as connection:
+            for row in rows_of(connection, query):
+                chat = fields_of(json_in(row["value"]))
+                identity = row["key"].partition(":")[2]
+                bubbles = _bubbles(connection, identity, chat)
+                if bubbles:
+                    yield _chat(identity, chat, bubbles)
 
 
 def _bubbles(connection: sqlite3.Connection, identity: str, chat: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the messages of a chat, which older versions keep in the chat itself."""
-    inline = chat.get("conversation")
-    if isinstance(inline, list) and inline:
-        return [bubble for bubble in inline if isinstance(bubble, dict)]
-    headers = [fields_of(header) for header in chat.get("fullConversationHeadersOnly") or ()]
-    return [
+    return objects_of(chat.get("conversation")) or [
         {**header, **fields_of(json_in(row["value"]))}
-        for header in headers
+        for header in objects_of(chat.get("fullConversationHeadersOnly"))
         for row in rows_of(
             connection,
             "SELECT value FROM cursorDiskKV WHERE key = ?",

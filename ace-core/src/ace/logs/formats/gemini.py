@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of, time_of
 from ace.logs.head import Head, Record
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Speaker
@@ -129,11 +129,12 @@ def _add_gemini(builder: RunBuilder, message: Mapping[str, Any], speaker: Speake
         _add_gemini_user(builder, parts, speaker, place)
     elif kind == "gemini":
         tokens = fields_of(message.get("tokens"))
-        builder.spend(tokens.get("input"), _sum(tokens.get("output"), tokens.get("thoughts")))
+        builder.spend(tokens.get("input"), sum_of(tokens.get("output"), tokens.get("thoughts")))
         builder.note(model=message.get("model"))
-        for thought in message.get("thoughts") or ():
-            builder.thought(": ".join(filter(None, (thought.get("subject"), thought.get("description")))), place)
-        calls = [call for call in message.get("toolCalls") or () if isinstance(call, dict)]
+        for thought in objects_of(message.get("thoughts")):
+            texts = (text_of(thought.get("subject")), text_of(thought.get("description")))
+            builder.thought(": ".join(filter(None, texts)), place)
+        calls = objects_of(message.get("toolCalls"))
         if calls:  # newer versions repeat them among the parts
             parts = [part for part in parts if "functionCall" not in fields_of(part)]
         add_message(builder, {"parts": parts}, place, role="assistant")
@@ -148,7 +149,7 @@ def _add_gemini_user(builder: RunBuilder, parts: Sequence[Any], speaker: Speaker
     known = {step.call_id for step in builder.steps if step.kind == "result"}
     for part in parts:
         response = fields_of(part).get("functionResponse")
-        if response and fields_of(response).get("id") not in known:
+        if response and text_of(fields_of(response).get("id")) not in known:
             add_message(builder, {"parts": [part]}, place, role="tool")
     text = "\n".join(part if isinstance(part, str) else text_of(fields_of(part).get("text")) for part in parts)
     said_by, said = spoken_by_user(text)
@@ -171,11 +172,6 @@ def _add_gemini_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -
         builder.result(call.get("resultDisplay"), identity, place)
     if status in ("error", "cancelled") or _EXIT_CODE.search(builder.steps[-1].content):
         builder.fail_last_result(identity)
-
-
-def _sum(*numbers: object) -> int | None:
-    known = [number for number in numbers if isinstance(number, int)]
-    return sum(known) if known else None
 
 
 class GeminiStreamReader:
@@ -309,13 +305,13 @@ def _add_qwen(builder: RunBuilder, record: Mapping[str, Any], place: str) -> Non
     builder.note(cwd=record.get("cwd"), model=record.get("model"))
     kind, message = record.get("type"), fields_of(record.get("message"))
     if kind == "user" and _is_by_harness(record):
-        texts = [text_of(fields_of(part).get("text")) for part in message.get("parts") or ()]
+        texts = [text_of(part.get("text")) for part in objects_of(message.get("parts"))]
         builder.message("harness", "\n".join(texts), place)
     elif kind == "user":
         add_message(builder, message, place, role="user")
     elif kind == "assistant":
         usage = fields_of(record.get("usageMetadata"))
-        written = _sum(usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount"))
+        written = sum_of(usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount"))
         builder.spend(usage.get("promptTokenCount"), written)
         add_message(builder, message, place, role="assistant")
     elif kind == "tool_result":

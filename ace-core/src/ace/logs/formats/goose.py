@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -43,7 +43,7 @@ class GooseReader:
         if {"working_dir", "message_count"} <= head.objects[0].keys():
             return 0.95
         messages = [record for record in head.objects if {"role", "created", "content"} <= record.keys()]
-        blocks = [block for message in messages for block in _blocks(message)]
+        blocks = [block for message in messages for block in objects_of(message["content"])]
         calls = any(block.get("type") in (*_CALLS, "toolResponse") for block in blocks)
         return 0.9 if calls else 0.7 if len(messages) * 2 > len(head.objects) and blocks else 0.0
 
@@ -52,14 +52,11 @@ class GooseReader:
         if source.shape != "sqlite":
             yield from read_sessions(source, _Session)
             return
-        try:
-            with opened(source.path) as connection:
-                for session in rows_of(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
-                    run = _stored(connection, session)
-                    if run.steps:
-                        yield run
-        except sqlite3.Error as error:
-            yield source.problem(f"the database cannot be read: {error}")
+        with opened(source.path) as connection:
+            for session in rows_of(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
+                run = _stored(connection, session)
+                if run.steps:
+                    yield run
 
 
 class _Session:
@@ -104,17 +101,12 @@ def _stored(connection: sqlite3.Connection, session: Mapping[str, Any]) -> Run:
     return builder.run()
 
 
-def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
 def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
     """Add a message. What the person does not see, such as a summary, was written by the program."""
     builder.at(message.get("created"))
     is_hidden = fields_of(message.get("metadata")).get("userVisible") is False
     role = "system" if is_hidden and message.get("role") == "user" else text_of(message.get("role"))
-    blocks = _blocks(message)
+    blocks = objects_of(message.get("content"))
     add_message(builder, {"content": [_plain(block) for block in blocks if not _is_notice(block)]}, place, role=role)
     for block in filter(_is_notice, blocks):
         builder.message("harness", text_of(block.get("msg") or block.get("data")), place)
@@ -128,16 +120,16 @@ def _plain(block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a call or a result as Anthropic writes it, and every other block as it is."""
     if block.get("type") in _CALLS:
         call = fields_of(block.get("toolCall"))
-        value = fields_of(call.get("value"))
-        arguments = value.get("arguments", call.get("error"))
-        return {"type": "tool_use", "id": block.get("id"), "name": value.get("name"), "input": arguments}
+        function = fields_of(call.get("value"))
+        arguments = function.get("arguments", call.get("error"))
+        return {"type": "tool_use", "id": block.get("id"), "name": function.get("name"), "input": arguments}
     if block.get("type") != "toolResponse":
         return block
     # The value is a list of blocks, or in newer versions an object with such a list and a flag.
     result = fields_of(block.get("toolResult"))
     value = result.get("value")
     is_error = result.get("status") == "error" or fields_of(value).get("isError") is True
-    content = result.get("error") or fields_of(value).get("content", value)
+    content: object = result.get("error") or fields_of(value).get("content", value)
     return {"type": "tool_result", "tool_use_id": block.get("id"), "content": content, "is_error": is_error}
 
 

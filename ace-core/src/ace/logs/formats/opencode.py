@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
 from ace.logs.head import Head
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
@@ -53,11 +53,8 @@ class OpenCodeReader:
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the sessions in the order in which they began."""
         if source.shape == "sqlite":
-            try:
-                with opened(source.path) as connection:
-                    yield from _in_database(connection).runs()
-            except sqlite3.Error as error:
-                yield source.problem(f"the database cannot be read: {error}")
+            with opened(source.path) as connection:
+                yield from _in_database(connection).runs()
         elif source.shape == "folder":
             yield from _in_folder(source).runs()
         else:
@@ -67,7 +64,7 @@ class OpenCodeReader:
 
 
 def _exported(value: Mapping[str, Any]) -> _Sessions:
-    messages = [(_info(message), _parts(message)) for message in value["messages"]]
+    messages = [(_info(message), objects_of(fields_of(message).get("parts"))) for message in value["messages"]]
     info = fields_of(value.get("info"))
     return _Sessions({text_of(info.get("id")) or "export": info}, lambda _: messages)
 
@@ -80,11 +77,6 @@ def _is_export(value: object) -> bool:
 
 def _info(message: object) -> Mapping[str, Any]:
     return fields_of(fields_of(message).get("info"))
-
-
-def _parts(message: object) -> list[Mapping[str, Any]]:
-    parts = fields_of(message).get("parts")
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 class _Sessions:
@@ -207,13 +199,9 @@ def _add_figures(builder: RunBuilder, message: Mapping[str, Any]) -> None:
     if tokens:
         cache = fields_of(tokens.get("cache"))
         builder.spend(
-            _sum(tokens.get("input"), cache.get("read"), cache.get("write")),
-            _sum(tokens.get("output"), tokens.get("reasoning")),
+            sum_of(tokens.get("input"), cache.get("read"), cache.get("write")),
+            sum_of(tokens.get("output"), tokens.get("reasoning")),
         )
-
-
-def _sum(*numbers: object) -> int:
-    return sum(number for number in numbers if isinstance(number, int))
 
 
 def _add_part(

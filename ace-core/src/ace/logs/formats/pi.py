@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, sum_of, text_of
 from ace.logs.head import Head, Record
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -85,9 +85,8 @@ def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
     elif role in ("user", "assistant", "toolResult"):
         add_message(builder, message, place)
         usage = fields_of(message.get("usage"))
-        sent = [usage.get(name) for name in ("input", "cacheRead", "cacheWrite")]
-        if usage:
-            builder.spend(sum(number for number in sent if isinstance(number, int)), usage.get("output"))
+        sent = (usage.get(name) for name in ("input", "cacheRead", "cacheWrite"))
+        builder.spend(sum_of(*sent), usage.get("output"))
         builder.note(model=message.get("model"))
         builder.message("harness", text_of(message.get("errorMessage")), place)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
 from ace.logs.head import Head
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
@@ -88,8 +88,8 @@ def _chat(state: Mapping[str, Any]) -> Run:
     builder.at(state.get("creationDate"))
     outcome: dict[str, Any] = {}
     is_interrupted = False
-    for number, request in enumerate(state.get("requests") or (), 1):
-        request, result = fields_of(request), fields_of(fields_of(request).get("result"))
+    for number, request in enumerate(objects_of(state.get("requests")), 1):
+        result = fields_of(request.get("result"))
         builder.at(request.get("timestamp"))
         builder.note(model=request.get("modelId"))
         builder.message(*spoken_by_user(_text(request.get("message"))), f"{number}")
@@ -116,8 +116,7 @@ def _add_response(builder: RunBuilder, request: Mapping[str, Any], metadata: Map
     calls = _arguments(metadata)
     results = fields_of(metadata.get("toolCallResults"))
     texts: list[str] = []
-    for part in request.get("response") or ():
-        part = fields_of(part)
+    for part in objects_of(request.get("response")):
         kind = part.get("kind")
         if kind in (None, "markdownContent"):
             texts.append(_text(part.get("content", part.get("value"))))
@@ -132,8 +131,8 @@ def _add_response(builder: RunBuilder, request: Mapping[str, Any], metadata: Map
 
 def _arguments(metadata: Mapping[str, Any]) -> Mapping[str, object]:
     """Return the arguments of the calls by their ids."""
-    rounds: Sequence[Any] = metadata.get("toolCallRounds") or ()
-    calls = [fields_of(call) for found in rounds for call in fields_of(found).get("toolCalls") or ()]
+    rounds = objects_of(metadata.get("toolCallRounds"))
+    calls = [call for found in rounds for call in objects_of(found.get("toolCalls"))]
     return {text_of(call.get("id")): json_in(call.get("arguments")) or call.get("arguments") for call in calls}
 
 
