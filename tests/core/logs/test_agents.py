@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from ace.logs import Run, read_runs
+from ace.logs import Problem, Run, read_runs
 from ace.logs.formats import agents, aider, cline, codex, copilot, cursor, gemini, goose, opencode, pi, vscode
-from ace.logs.source import file_source
+from ace.logs.source import file_source, live_source
 from tests.core.logs.log_files import DATA, run_of, steps_of
 
 READERS = [
@@ -130,3 +132,26 @@ def test_a_folder_of_all_formats_is_read_file_by_file() -> None:
     found = {Path(item.place).name.partition("#")[0]: item.format for item in read_runs(DATA) if isinstance(item, Run)}
 
     assert {name: found.get(name) for name in FORMATS} == FORMATS
+
+
+VALUES: Final[tuple[Any, ...]] = (None, True, 3, "x", [], [1, {"a": 1}], {}, {"a": [1]})
+FILES = sorted(path for path in DATA.iterdir() if path.name in FORMATS and path.suffix in (".json", ".jsonl"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_field_of_another_type_loses_nothing_else(path: Path, tmp_path: Path) -> None:
+    reader = next(reader for reader in READERS if reader.name == FORMATS[path.name])
+    records = [record.value for record in file_source(path).records()]
+    for number, (container, key) in enumerate(places_in(records)):
+        kept, container[key] = container[key], VALUES[number % len(VALUES)]
+        for run in reader.runs(live_source(records)):
+            assert isinstance(run, Problem) or run.to_trace()["schema"] == 1
+        container[key] = kept
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the lists and objects in a JSON value, with each of their keys."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from places_in(value[key])

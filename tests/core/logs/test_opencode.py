@@ -116,6 +116,7 @@ def test_parts_of_messages(tmp_path: Path) -> None:
 )
 def test_interruptions(tmp_path: Path, last: Message) -> None:
     assert exported(tmp_path, user("Port?"), last).is_interrupted
+    assert not exported(tmp_path, user("Port?"), last, user("Go on."), agent(text("8080."))).is_interrupted
 
 
 def test_a_database_is_read_while_it_is_written_and_stays_as_it_is(tmp_path: Path) -> None:

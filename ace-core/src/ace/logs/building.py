@@ -107,10 +107,18 @@ class RunBuilder:
             )
         )
 
+    def knows(self, call_id: str) -> bool:
+        """Return whether there was a call with this id."""
+        return call_id in self._names
+
+    def is_answered(self, call_id: str) -> bool:
+        """Return whether there was a call with this id, and it has its result."""
+        return call_id in self._names and all(open_id != call_id for open_id, _ in self._open)
+
     @property
-    def has_open_calls(self) -> bool:
-        """Whether a call has no result so far."""
-        return bool(self._open)
+    def ends_with_call(self) -> bool:
+        """Whether nothing follows the last call, so that the run was interrupted in it."""
+        return bool(self.steps) and self.steps[-1].kind == "call"
 
     def has_step(self, kind: str, speaker: str) -> bool:
         """Return whether there is such a step.

@@ -62,17 +62,20 @@ class ClineReader:
         """Yield the task."""
         builder = RunBuilder()
         builder.note(id=source.path.parent.name if source.path.name.endswith(_FILES) else "")
+        is_tagged = False
         for record in source.records():
             message = fields_of(record.value)
             if message.get("isSummary") or message.get("isTruncationMarker"):
                 continue
             builder.at(message.get("ts"))
             builder.note(model=fields_of(message.get("modelInfo")).get("modelId"))
-            _add(builder, message, str(record.line))
+            is_tagged = is_tagged or _PERSON.search(text_of(message.get("content"))) is not None
+            _add(builder, message, str(record.line), is_tagged=is_tagged)
         yield builder.run()
 
 
-def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
+def _add(builder: RunBuilder, message: Mapping[str, Any], place: str, *, is_tagged: bool) -> None:
+    """Add a message. Once a person has spoken inside tags, what is outside of them is written by the program."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"type": "text", "text": text_of(content)}]
     texts = [text_of(block.get("text")) for block in map(fields_of, blocks) if block.get("type") == "text"]
@@ -88,7 +91,7 @@ def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
     elif message.get("role") == "user":
         for block in others:
             _add_block(builder, block, place)
-        _add_user(builder, "\n".join(texts), place)
+        _add_user(builder, "\n".join(texts), place, is_tagged=is_tagged)
     else:
         add_message(builder, message, place)
 
@@ -112,7 +115,7 @@ def _add_call(builder: RunBuilder, name: str, arguments: object, identity: str, 
         builder.call(name, arguments, identity, place, is_text=not identity)
 
 
-def _add_user(builder: RunBuilder, text: str, place: str) -> None:
+def _add_user(builder: RunBuilder, text: str, place: str, *, is_tagged: bool) -> None:
     """Add a result if a call in a text waits for it, and what a person says in it."""
     left = _DETAILS.sub("", text)
     rest = _PERSON.sub("", left).strip()
@@ -120,12 +123,9 @@ def _add_user(builder: RunBuilder, text: str, place: str) -> None:
         output = _RESULT.sub("", rest)
         builder.result(output, place=place, is_error=output.startswith(_FAILED))
         rest = ""
-    persons = [said.strip() for _, said in _PERSON.findall(left)]
-    if persons:
-        builder.message("harness", rest, place)
-        builder.message("person", "\n".join(persons), place)
-    else:
-        builder.message(*spoken_by_user(rest), place)
+    speaker, said = spoken_by_user(rest)
+    builder.message("harness" if is_tagged else speaker, said, place)
+    builder.message("person", "\n".join(person.strip() for _, person in _PERSON.findall(left)), place)
 
 
 def _add_block(builder: RunBuilder, block: Mapping[str, Any], place: str) -> None:
@@ -139,7 +139,7 @@ def _add_block(builder: RunBuilder, block: Mapping[str, Any], place: str) -> Non
     status = fields_of(json_in(text))
     output = _RESULT.sub("", _PERSON.sub("", text)).strip()
     failed = block.get("is_error") is True or status.get("status") in ("error", "denied") or output.startswith(_FAILED)
-    if any(step.call_id == identity for step in builder.steps):  # not of a call that only said something
+    if builder.knows(identity):  # not of a call that only said something
         builder.result(output, identity, place, is_error=failed)
     persons = [said.strip() for _, said in _PERSON.findall(text)]
     builder.message("person", "\n".join([*persons, text_of(status.get("feedback"))]), place)

@@ -30,9 +30,13 @@ class CodexReader:
 
     name = "codex"
     title = "Codex CLI sessions"
-    places = ("$CODEX_HOME/sessions/**/*.jsonl", "~/.codex/sessions/**/*.jsonl", "~/.codex/archived_sessions/*.jsonl")
+    places = (
+        "$CODEX_HOME/sessions/**/*.jsonl*",
+        "~/.codex/sessions/**/*.jsonl*",
+        "~/.codex/archived_sessions/*.jsonl*",
+    )
     side_files = ("history.jsonl", "session_index.jsonl")
-    note = "Compressed files (.jsonl.zst) are not read. The session of a sub-agent is a run that names its parent."
+    note = "The session of a sub-agent is a run of its own, which names its parent."
 
     def recognises(self, head: Head) -> float:
         """Return the certainty by the envelope of the lines, or by the bare items of old versions."""
@@ -45,7 +49,10 @@ class CodexReader:
         return 0.9 if is_old and items else 0.0
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
-        """Yield the session."""
+        """Yield the session; of a file and a compressed copy beside it, the file."""
+        if source.path.suffix == ".zst" and source.path.with_suffix("").is_file():
+            yield source.problem(f"the same session is in {source.path.stem}")
+            return
         yield from read_sessions(source, _Session)
 
 
@@ -113,7 +120,8 @@ class _Session:
         item = fields_of(event.get("item")) if kind == "item_completed" else event
         if kind == "user_message" or item.get("type") == "UserMessage":
             texts = [text_of(part.get("text")) for part in objects_of(item.get("content"))]
-            self._typed.add(_squeezed(text_of(item.get("message")) or "\n".join(texts)))
+            typed = _squeezed(text_of(item.get("message")) or "\n".join(texts))
+            self._typed |= {typed} if typed else set()
             self._answer, self._is_interrupted = "", False
         elif kind == "token_count":
             self._tokens = fields_of(fields_of(event.get("info")).get("total_token_usage")) or self._tokens

@@ -110,7 +110,7 @@ class _GeminiSession:
             messages = sorted([*messages, *self._of_sub_agents()], key=lambda message: message[0])
         for _, speaker, message, place in messages:
             _add_gemini(builder, message, speaker, place)
-        return builder.run(is_interrupted=builder.has_open_calls)
+        return builder.run(is_interrupted=builder.ends_with_call)
 
     def _of_sub_agents(self) -> Iterator[tuple[datetime, Speaker, Mapping[str, Any], str]]:
         for path in sorted((self._folder / text_of(self._fields.get("sessionId"))).glob("*.jsonl")):
@@ -127,7 +127,7 @@ def _add_gemini(builder: RunBuilder, message: Mapping[str, Any], speaker: Speake
     parts = content if isinstance(content, list) else [{"text": text_of(content)}]
     if kind == "user":
         _add_gemini_user(builder, parts, speaker, place)
-    elif kind == "gemini":
+    elif kind in ("gemini", "qwen"):  # the first versions of Qwen Code wrote the same files
         tokens = fields_of(message.get("tokens"))
         builder.spend(tokens.get("input"), sum_of(tokens.get("output"), tokens.get("thoughts")))
         builder.note(model=message.get("model"))
@@ -146,10 +146,9 @@ def _add_gemini(builder: RunBuilder, message: Mapping[str, Any], speaker: Speake
 
 def _add_gemini_user(builder: RunBuilder, parts: Sequence[Any], speaker: Speaker, place: str) -> None:
     """Add what a person said. The responses of functions are only new if no call has its result so far."""
-    known = {step.call_id for step in builder.steps if step.kind == "result"}
     for part in parts:
         response = fields_of(part).get("functionResponse")
-        if response and text_of(fields_of(response).get("id")) not in known:
+        if response and not builder.is_answered(text_of(fields_of(response).get("id"))):
             add_message(builder, {"parts": [part]}, place, role="tool")
     text = "\n".join(part if isinstance(part, str) else text_of(fields_of(part).get("text")) for part in parts)
     said_by, said = spoken_by_user(text)
@@ -297,7 +296,7 @@ class _QwenSession:
         for record in self._records:
             if record.line in lines or record.value.get("isSidechain"):
                 _add_qwen(builder, record.value, str(record.line))
-        return builder.run(is_interrupted=builder.has_open_calls)
+        return builder.run(is_interrupted=builder.ends_with_call)
 
 
 def _add_qwen(builder: RunBuilder, record: Mapping[str, Any], place: str) -> None:
