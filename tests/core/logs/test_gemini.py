@@ -187,3 +187,30 @@ def test_a_session_of_qwen() -> None:
         "agent: Then it is 14.",
     ]
     assert (run.id, run.tokens.input, run.tokens.output) == ("q1", 60, 12)
+
+
+def test_a_real_session_of_qwen_that_was_resumed() -> None:
+    run = run_of(DATA / "qwen-session.jsonl")
+
+    assert [step.content for step in run.steps if step.speaker == "person"] == ["Make the tests green", "No, fix them"]
+    assert [(step.name, step.is_error) for step in run.steps if step.kind == "result"] == [
+        ("run_shell_command", True)
+    ] * 2
+    assert run.answer == "The tests fail with exit code 3."
+    assert (run.tokens.input, run.tokens.output, run.model, run.cwd) == (400, 40, "m", "/home/dev/shop")
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "failed"),
+    [
+        ("run_shell_command", "Output: Exit Code: 1\nExit Code: 0\nSignal: 0", False),
+        ("run_shell_command", "Output: ok\nExit Code: 0\nExit Code: 1", True),
+        ("read_file", "Exit Code: 1", False),
+    ],
+)
+def test_only_the_exit_code_of_the_shell_tool_counts(tmp_path: Path, tool: str, output: str, failed: bool) -> None:
+    call = {**called("success", {"output": output}), "name": tool}
+    call["result"][0]["functionResponse"]["name"] = tool
+    run = run_of(written(tmp_path / "session-1.jsonl", HEAD, user("1", "A"), model("2", toolCalls=[call])))
+
+    assert run.steps[-1].is_error == failed

@@ -91,6 +91,15 @@ def test_a_session_of_pi_is_the_branch_that_was_continued_last() -> None:
     assert (run.id, run.cwd, run.tokens.input, run.tokens.output, run.cost) == ("p1", "/shop", 35, 7, 0.25)
 
 
+def test_a_real_session_of_pi_that_was_resumed() -> None:
+    run = run_of(DATA / "pi-session.jsonl")
+
+    assert [step.content for step in run.steps if step.speaker == "person"] == ["Make the tests green", "No, fix them"]
+    assert [(step.name, step.is_error) for step in run.steps if step.kind == "result"] == [("bash", True)] * 2
+    assert run.answer == "The tests fail with exit code 3."
+    assert (run.tokens.input, run.tokens.output, run.model, run.cost) == (400, 40, "m", 0)
+
+
 def said(role: str, text: str, **fields: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": text}]
     return {"type": "message", "message": {"role": role, "content": content, **fields.pop("message", {})}, **fields}

@@ -74,6 +74,7 @@ _RESULT_TYPES: Final = frozenset(
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
 _SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
+_FAILED: Final = ("error", "failed", "retried", "output_error", "output-error", "cancelled", "denied", "declined")
 _LEAST_SHARE: Final = 0.8
 _REACT: Final = re.compile(
     r"\A(?P<before>.*?)^Action:[ \t]*(?P<name>.+?)\s*^Action Input:[ \t]*(?P<input>.*)\Z", re.DOTALL | re.MULTILINE
@@ -334,7 +335,7 @@ def _failed(result: Mapping[str, Any], error: object, content: object) -> bool:
         return True
     status = result.get("status") or result.get("outcome")
     if isinstance(status, str):
-        return status.lower() in ("error", "failed", "retried", "output_error", "output-error")
+        return status.lower() in _FAILED
     return is_failed_output(content)
 
 

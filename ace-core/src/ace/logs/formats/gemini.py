@@ -20,8 +20,8 @@ __all__ = ["READERS", "GeminiReader", "GeminiStreamReader", "QwenReader"]
 
 _COMMAND: Final = re.compile(r"[/?][\w:-]*(?:\s|$)")
 """How a command of the program begins, other than a path."""
-_EXIT_CODE: Final = re.compile(r"^Exit Code: (?!0\s*$)-?\d+\s*$", re.MULTILINE)
-"""What the shell tool adds to the output of a command that failed."""
+_EXIT_CODE: Final = re.compile(r".*^Exit Code: (?!0\s*$)-?\d+\s*$(?!.*^Exit Code: )", re.MULTILINE | re.DOTALL)
+"""What the shell tool adds below the output of a command that failed; its status only says that it was started."""
 _NO_RESULT: Final = ("validating", "scheduled", "executing", "awaiting_approval")
 
 
@@ -149,7 +149,7 @@ def _add_gemini_user(builder: RunBuilder, parts: Sequence[Any], speaker: Speaker
     for part in parts:
         response = fields_of(part).get("functionResponse")
         if response and not builder.is_answered(text_of(fields_of(response).get("id"))):
-            add_message(builder, {"parts": [part]}, place, role="tool")
+            _add_responses(builder, [part], None, place)
     text = "\n".join(part if isinstance(part, str) else text_of(fields_of(part).get("text")) for part in parts)
     said_by, said = spoken_by_user(text)
     if speaker == "harness" and said_by == "person":
@@ -162,15 +162,21 @@ def _add_gemini_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -
     identity, status = text_of(call.get("id")), call.get("status")
     builder.at(call.get("timestamp"))
     builder.call(text_of(call.get("name")), call.get("args"), identity, place)
-    results = call.get("result")
+    results = objects_of(call.get("result"))
     if status in _NO_RESULT or (not results and status is None):
         return
+    parts = results or [{"functionResponse": {"id": identity, "response": {"output": call.get("resultDisplay")}}}]
+    _add_responses(builder, parts, status, place)
+
+
+def _add_responses(builder: RunBuilder, parts: Sequence[Any], status: object, place: str) -> None:
+    """Add the responses of functions with the status of their call, which precedes what the texts say."""
+    stated = {"status": status} if isinstance(status, str) else {}
     before = len(builder.steps)
-    add_message(builder, {"parts": results if isinstance(results, list) else []}, place, role="tool")
-    if len(builder.steps) == before or builder.steps[-1].kind != "result":
-        builder.result(call.get("resultDisplay"), identity, place)
-    if status in ("error", "cancelled") or _EXIT_CODE.search(builder.steps[-1].content):
-        builder.fail_last_result(identity)
+    add_message(builder, {"parts": [{**fields_of(part), **stated} for part in parts]}, place, role="tool")
+    for step in builder.steps[before:]:
+        if step.kind == "result" and step.name == "run_shell_command" and _EXIT_CODE.match(step.content):
+            builder.fail_last_result(step.call_id)
 
 
 class GeminiStreamReader:
@@ -314,10 +320,8 @@ def _add_qwen(builder: RunBuilder, record: Mapping[str, Any], place: str) -> Non
         builder.spend(usage.get("promptTokenCount"), written)
         add_message(builder, message, place, role="assistant")
     elif kind == "tool_result":
-        before = len(builder.steps)
-        add_message(builder, message, place, role="tool")
-        if fields_of(record.get("toolCallResult")).get("status") in ("error", "cancelled"):
-            builder.fail_last_result(builder.steps[-1].call_id if len(builder.steps) > before else "")
+        status = fields_of(record.get("toolCallResult")).get("status")
+        _add_responses(builder, objects_of(message.get("parts")), status, place)
 
 
 def _is_by_harness(record: Mapping[str, Any]) -> bool:

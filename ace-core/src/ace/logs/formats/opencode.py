@@ -107,8 +107,8 @@ class _Sessions:
         builder.at(fields_of(info.get("time")).get("created") or info.get("time_created"))
         messages = self._load(identity)
         is_interrupted = self._add(builder, messages, "", is_sub_agent=bool(_parent(info)))
-        cost = sum(cost for message, _ in messages if isinstance(cost := message.get("cost"), int | float))
-        return builder.run(cost=cost or None, is_interrupted=is_interrupted)
+        costs = [cost for message, _ in messages if isinstance(cost := message.get("cost"), int | float)]
+        return builder.run(cost=sum(costs) if costs else None, is_interrupted=is_interrupted)
 
     def _add(self, builder: RunBuilder, messages: Sequence[_Message], above: str, *, is_sub_agent: bool) -> bool:
         """Add the messages of a session, and return whether it was interrupted."""

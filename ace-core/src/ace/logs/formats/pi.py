@@ -71,7 +71,7 @@ class _Session:
                 cost = fields_of(fields_of(message.get("usage")).get("cost")).get("total")
                 costs += [cost] if isinstance(cost, int | float) else []
                 reason = text_of(message.get("stopReason"))
-        return builder.run(cost=sum(costs) or None, is_interrupted=reason in ("aborted", "error"))
+        return builder.run(cost=sum(costs) if costs else None, is_interrupted=reason in ("aborted", "error"))
 
 
 def _add(builder: RunBuilder, message: Mapping[str, Any], place: str) -> None:
