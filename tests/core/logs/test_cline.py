@@ -116,6 +116,20 @@ def test_native_calls(tmp_path: Path, result: dict[str, Any], expected: list[str
     ) == ['read {"path": "p"}', *expected, "agent: Done."]
 
 
+def test_tags_in_the_output_of_a_tool_are_not_said_by_a_person(tmp_path: Path) -> None:
+    assert steps(
+        tmp_path,
+        agent("<read_file><path>quiz.xml</path></read_file>"),
+        user("[read_file for 'quiz.xml'] Result:", "<task>Add.</task><answer>4</answer>"),
+    ) == ['read_file {"path": "quiz.xml"}', "read_file returned: <task>Add.</task><answer>4</answer>"]
+
+
+def test_chat_messages_with_tags_are_not_a_task_of_cline(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Be brief. <task>Add.</task>"}, agent("4")]
+
+    assert [run.format for run in runs_of(written(tmp_path / "chat.json", messages))] != ["cline"]
+
+
 def test_summaries_are_skipped_and_condensed_messages_are_real(tmp_path: Path) -> None:
     assert steps(
         tmp_path,

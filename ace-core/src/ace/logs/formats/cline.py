@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, sum_of, text_of
+from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
 from ace.logs.head import Head
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -17,9 +17,12 @@ from ace.logs.sqlite import json_in
 __all__ = ["READERS", "ClineMessagesReader", "ClineReader"]
 
 _FILES: Final = ("api_conversation_history.json",)
-_SIGNS: Final = ("<task>", "<user_message>", "<environment_details>", "<attempt_completion>", "[ERROR] You did not use")
+_SIGNS: Final = ("<environment_details>", "<attempt_completion>", "[ERROR] You did not use a tool")
+_TASK: Final = re.compile(r"<(?:task|user_message)>\n")
 _DETAILS: Final = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
 _PERSON: Final = re.compile(r"<(task|user_message|feedback|answer)>(.*?)</\1>", re.DOTALL)
+_FEEDBACK: Final = re.compile(r"<(feedback|user_message)>\n(.*?)\n</\1>", re.DOTALL)
+"""What a person says in the result of a tool, whose output may have tags of its own."""
 _RESULT: Final = re.compile(r"\A\s*\[\w+(?: for '.*?')?\] Result:\s*", re.DOTALL)
 _FAILED: Final = ("The tool execution failed with the following error", "The user denied this operation")
 _CALL: Final = re.compile(r"<(?P<name>[a-z]\w*)>(?P<input>.*)</(?P=name)>\s*\Z", re.DOTALL)
@@ -55,8 +58,10 @@ class ClineReader:
         messages = [record for record in head.objects if record.get("role") in ("user", "assistant")]
         if head.shape not in ("list", "live") or len(messages) * 2 <= len(head.records):
             return 0.0
+        first = objects_of(messages[0].get("content"))
+        is_task = any(_TASK.match(text_of(block.get("text"))) for block in first)
         is_signed = any(sign in text_of(message.get("content")) for message in messages for sign in _SIGNS)
-        return 0.9 if is_signed or head.path.name.endswith(_FILES) else 0.0
+        return 0.9 if is_task or is_signed or head.path.name.endswith(_FILES) else 0.0
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the task."""
@@ -118,14 +123,15 @@ def _add_call(builder: RunBuilder, name: str, arguments: object, identity: str, 
 def _add_user(builder: RunBuilder, text: str, place: str, *, is_tagged: bool) -> None:
     """Add a result if a call in a text waits for it, and what a person says in it."""
     left = _DETAILS.sub("", text)
-    rest = _PERSON.sub("", left).strip()
+    person = _FEEDBACK if builder.has_open_text_call else _PERSON
+    rest = person.sub("", left).strip()
     if builder.has_open_text_call and rest:
         output = _RESULT.sub("", rest)
         builder.result(output, place=place, is_error=output.startswith(_FAILED))
         rest = ""
     speaker, said = spoken_by_user(rest)
     builder.message("harness" if is_tagged else speaker, said, place)
-    builder.message("person", "\n".join(person.strip() for _, person in _PERSON.findall(left)), place)
+    builder.message("person", "\n".join(said.strip() for _, said in person.findall(left)), place)
 
 
 def _add_block(builder: RunBuilder, block: Mapping[str, Any], place: str) -> None:
@@ -137,11 +143,12 @@ def _add_block(builder: RunBuilder, block: Mapping[str, Any], place: str) -> Non
     parts = content if isinstance(content, list) else [{"text": text_of(content)}]
     text = _DETAILS.sub("", "\n".join(text_of(fields_of(part).get("text")) for part in parts))
     status = fields_of(json_in(text))
-    output = _RESULT.sub("", _PERSON.sub("", text)).strip()
+    person = _FEEDBACK if builder.knows(identity) else _PERSON
+    output = _RESULT.sub("", person.sub("", text)).strip()
     failed = block.get("is_error") is True or status.get("status") in ("error", "denied") or output.startswith(_FAILED)
     if builder.knows(identity):  # not of a call that only said something
         builder.result(output, identity, place, is_error=failed)
-    persons = [said.strip() for _, said in _PERSON.findall(text)]
+    persons = [said.strip() for _, said in person.findall(text)]
     builder.message("person", "\n".join([*persons, text_of(status.get("feedback"))]), place)
 
 
