@@ -22,12 +22,14 @@ READERS = [
 ]
 FORMATS = {
     "aider.chat.history.md": "aider",
+    "cline.messages.json": "cline",
     "cline_api_history.json": "cline",
     "cline_ui_messages.json": "cline-messages",
     "codebuff.json": "codebuff",
     "codex-exec.jsonl": "codex-exec",
     "codex-rollout.jsonl": "codex",
     "codex_rollout.jsonl": "codex",
+    "copilot-events.jsonl": "copilot",
     "copilot.jsonl": "copilot",
     "cursor.jsonl": "cursor-transcript",
     "cursor.txt": "cursor-transcript",

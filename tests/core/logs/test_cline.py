@@ -43,6 +43,19 @@ def test_a_history_with_calls_in_texts() -> None:
     assert run.task == "How many days may a customer return the blue kettle?"
 
 
+def test_a_session_of_a_real_cline() -> None:
+    run = run_of(DATA / "cline.messages.json")
+
+    assert steps_of(run) == [
+        "person: Make the tests green",
+        "agent: I run them.",
+        'run_commands {"commands": ["echo broken; exit 3"]}',
+        "run_commands failed: [Command exited with code 3]\nbroken",
+        "agent: The tests fail with exit code 3.",
+    ]
+    assert (run.tokens.input, run.tokens.output, run.model) == (200, 20, "m")
+
+
 def test_what_was_shown() -> None:
     run = run_of(DATA / "cline_ui_messages.json")
 

@@ -29,6 +29,22 @@ def test_a_session_of_copilot() -> None:
     assert (run.id, run.cwd, run.tokens.input, run.tokens.output) == ("s", "/shop", 30, 5)
 
 
+def test_a_session_of_a_real_copilot_that_was_resumed() -> None:
+    run = run_of(DATA / "copilot-events.jsonl")
+
+    assert [step.content for step in run.steps if step.speaker == "person"] == ["Make the tests green", "No, fix them"]
+    assert [(step.name, step.is_error) for step in run.steps if step.kind == "result"] == [("bash", True)] * 2
+    assert run.answer == "The tests fail with exit code 3."
+    assert (run.tokens.input, run.tokens.output, run.model, run.cwd) == (400, 40, "m", "/home/dev/shop")
+
+
+def test_the_tokens_of_a_session_that_was_not_closed(tmp_path: Path) -> None:
+    usage = [event("session.usage_record", usage={"inputTokens": 5, "outputTokens": 1})] * 2
+    begin = [event("session.start", sessionId="s"), event("user.message", content="A")]
+
+    assert run_of(written(tmp_path / "events.jsonl", *begin, *usage)).tokens.input == 10
+
+
 def test_a_rewound_session_and_an_aborted_one(tmp_path: Path) -> None:
     begin = [event("session.start", sessionId="s"), event("user.message", "u1", content="A")]
     undone = [event("user.message", "u2", content="B"), event("tool.execution_start", toolCallId="t", toolName="ls")]

@@ -20,7 +20,7 @@ _FILES: Final = ("api_conversation_history.json",)
 _SIGNS: Final = ("<environment_details>", "<attempt_completion>", "[ERROR] You did not use a tool")
 _TASK: Final = re.compile(r"<(?:task|user_message)>\n")
 _DETAILS: Final = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
-_PERSON: Final = re.compile(r"<(task|user_message|feedback|answer)>(.*?)</\1>", re.DOTALL)
+_PERSON: Final = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"\w+\")?>(.*?)</\1>", re.DOTALL)
 _FEEDBACK: Final = re.compile(r"<(feedback|user_message)>\n(.*?)\n</\1>", re.DOTALL)
 """What a person says in the result of a tool, whose output may have tags of its own."""
 _RESULT: Final = re.compile(r"\A\s*\[\w+(?: for '.*?')?\] Result:\s*", re.DOTALL)
@@ -42,6 +42,7 @@ class ClineReader:
     name = "cline"
     title = "Cline and Roo Code tasks"
     places = (
+        "~/.cline/data/sessions/*/*.messages.json",
         "~/.cline/data/tasks/*/api_conversation_history.json",
         "~/.config/Code/User/globalStorage/*/tasks/*/api_conversation_history.json",
         "~/Library/Application Support/Code/User/globalStorage/*/tasks/*/api_conversation_history.json",
@@ -49,12 +50,14 @@ class ClineReader:
     )
     side_files = (
         *("ui_messages.json", "claude_messages.json", "task_metadata.json", "context_history.json"),
-        *("history_item.json", "settings.json", "_index.json"),
+        *("history_item.json", "settings.json", "_index.json", "[0-9]*_?????.json"),
     )
     note = ""
 
     def recognises(self, head: Head) -> float:
-        """Return the certainty by the tags in the messages, or by the name of a list of messages."""
+        """Return the certainty by the fields of a session, the tags in messages, or the name of a list of messages."""
+        if {"sessionId", "agent", "origin", "messages"} <= head.keys:
+            return 0.9
         messages = [record for record in head.objects if record.get("role") in ("user", "assistant")]
         if head.shape not in ("list", "live") or len(messages) * 2 <= len(head.records):
             return 0.0
@@ -68,15 +71,32 @@ class ClineReader:
         builder = RunBuilder()
         builder.note(id=source.path.parent.name if source.path.name.endswith(_FILES) else "")
         is_tagged = False
-        for record in source.records():
-            message = fields_of(record.value)
+        for place, message in self._messages(source, builder):
             if message.get("isSummary") or message.get("isTruncationMarker"):
                 continue
-            builder.at(message.get("ts"))
-            builder.note(model=fields_of(message.get("modelInfo")).get("modelId"))
+            _add_figures(builder, message)
             is_tagged = is_tagged or _PERSON.search(text_of(message.get("content"))) is not None
-            _add(builder, message, str(record.line), is_tagged=is_tagged)
+            _add(builder, message, place, is_tagged=is_tagged)
         yield builder.run()
+
+    def _messages(self, source: Source, builder: RunBuilder) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the messages with their places: the elements of a list, or in newer versions those of a session."""
+        for record in source.records():
+            value = fields_of(record.value)
+            if "role" in value:
+                yield str(record.line), value
+            else:
+                builder.note(id=value.get("sessionId"))
+                for number, message in enumerate(objects_of(value.get("messages")), 1):
+                    yield str(number), message
+
+
+def _add_figures(builder: RunBuilder, message: Mapping[str, Any]) -> None:
+    info, metrics = fields_of(message.get("modelInfo")), fields_of(message.get("metrics"))
+    builder.at(message.get("ts"))
+    builder.note(model=info.get("modelId") or info.get("id"))
+    sent = (metrics.get(name) for name in ("inputTokens", "cacheReadTokens", "cacheWriteTokens"))
+    builder.spend(sum_of(*sent), metrics.get("outputTokens"))
 
 
 def _add(builder: RunBuilder, message: Mapping[str, Any], place: str, *, is_tagged: bool) -> None:
@@ -140,12 +160,13 @@ def _add_block(builder: RunBuilder, block: Mapping[str, Any], place: str) -> Non
         add_message(builder, {"content": [block]}, place, role="user")
         return
     content, identity = block.get("content"), text_of(block.get("tool_use_id"))
-    parts = content if isinstance(content, list) else [{"text": text_of(content)}]
-    text = _DETAILS.sub("", "\n".join(text_of(fields_of(part).get("text")) for part in parts))
+    parts = objects_of(content) or [{"text": text_of(content)}]
+    text = _DETAILS.sub("", "\n".join(text_of(part.get("text", part.get("result"))) for part in parts))
     status = fields_of(json_in(text))
     person = _FEEDBACK if builder.knows(identity) else _PERSON
     output = _RESULT.sub("", person.sub("", text)).strip()
-    failed = block.get("is_error") is True or status.get("status") in ("error", "denied") or output.startswith(_FAILED)
+    is_stated = block.get("is_error") is True or any(part.get("success") is False for part in parts)
+    failed = is_stated or status.get("status") in ("error", "denied") or output.startswith(_FAILED)
     if builder.knows(identity):  # not of a call that only said something
         builder.result(output, identity, place, is_error=failed)
     persons = [said.strip() for _, said in person.findall(text)]

@@ -96,9 +96,10 @@ class _Session:
             add_message(self.builder, call, place, role="call")
 
     def _add_result(self, data: Mapping[str, Any], place: str) -> None:
-        failed = data.get("success") is False
+        code = fields_of(data.get("shellExecution")).get("exitCode")  # success says only that the command was started
+        failed = data.get("success") is False or code not in (None, 0)
         result, error = fields_of(data.get("result")), fields_of(data.get("error"))
-        output = error.get("message") if failed and error else result.get("content", data.get("result"))
+        output = error.get("message") if error else result.get("content", data.get("result"))
         self.builder.result(output, text_of(data.get("toolCallId")), place, is_error=failed)
 
     def _add_event(self, kind: str, data: Mapping[str, Any], place: str) -> None:
@@ -110,6 +111,8 @@ class _Session:
             self.builder.rewind(self._lengths.get(text_of(data.get("upToEventId")), len(self.builder.steps)))
         elif kind == "session.model_change":
             self.builder.note(model=data.get("newModel"))
+        elif kind == "session.usage_record":
+            self._usage.append(fields_of(data.get("usage")))
         elif kind == "session.shutdown":
             metrics = fields_of(data.get("modelMetrics"))
             self._is_interrupted = self._is_interrupted or data.get("shutdownType") == "error"
