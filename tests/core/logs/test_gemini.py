@@ -173,6 +173,17 @@ def test_the_steps_of_a_sub_agent_are_those_of_its_parent(tmp_path: Path) -> Non
     assert (alone.parent, alone.task) == ("g1", "Explore a.py.")
 
 
+@pytest.mark.parametrize("name", ["", "..", "../other"])
+def test_the_id_of_a_session_leads_to_no_other_folder(tmp_path: Path, name: str) -> None:
+    inner = {**HEAD, "kind": "subagent"}
+    written(tmp_path / "other" / "a.jsonl", inner, user("1", "Of another."))
+    written(tmp_path / "b.jsonl", inner, user("1", "Of another."))
+    path = written(tmp_path / "chats" / "session-1.jsonl", {**HEAD, "sessionId": name}, user("1", "A"), model("2", "a"))
+    written(path.parent / "c.jsonl", inner, user("1", "Of another."))
+
+    assert steps_of(run_of(path)) == ["person: A", "agent: a"]
+
+
 def test_a_session_of_qwen() -> None:
     run = run_of(DATA / "qwen.jsonl")
 

@@ -20,7 +20,7 @@ class Session(Protocol):
         """Return whether a record is the beginning of another session, as in files that were joined.
 
         Args:
-            record: The record.
+            record: What a line says.
         """
         ...
 
@@ -28,7 +28,7 @@ class Session(Protocol):
         """Add a record.
 
         Args:
-            record: The record. Those of unknown types are ignored.
+            record: What a line says. Records of unknown types are ignored.
             place: Its position in the log.
         """
         ...

@@ -100,7 +100,7 @@ def rows_of(connection: sqlite3.Connection, query: str, *values: object) -> Iter
 
     Args:
         connection: The database.
-        query: The query.
+        query: SQL with `?` for each value.
         values: The values of its parameters.
     """
     for row in connection.execute(query, values):

@@ -113,7 +113,10 @@ class _GeminiSession:
         return builder.run(is_interrupted=builder.ends_with_call)
 
     def _of_sub_agents(self) -> Iterator[tuple[datetime, Speaker, Mapping[str, Any], str]]:
-        for path in sorted((self._folder / text_of(self._fields.get("sessionId"))).glob("*.jsonl")):
+        name = text_of(self._fields.get("sessionId"))
+        if name in ("", "..") or Path(name).name != name:  # a log must not lead to other folders
+            return
+        for path in sorted((self._folder / name).glob("*.jsonl")):
             session = _GeminiSession(path.parent)
             for record in file_source(path).records():
                 session.add(fields_of(record.value), f"{path.name}:{record.line}")
