@@ -36,6 +36,7 @@ FORMATS = {
     "droid.jsonl": "droid",
     "gemini-stream.jsonl": "gemini-stream",
     "goose.jsonl": "goose",
+    "kimi-wire.jsonl": "kimi",
     "kimi.jsonl": "kimi",
     "opencode-export.json": "opencode",
     "opencode.db": "opencode",
@@ -96,6 +97,15 @@ def test_tokens() -> None:
 
     assert (amp.tokens.input, amp.tokens.output, amp.model) == (30, 7, "m")
     assert (kimi.tokens.input, kimi.tokens.output) == (15, 7)
+
+
+def test_a_real_session_of_kimi_that_was_resumed() -> None:
+    run = run_of(DATA / "kimi-wire.jsonl")
+
+    assert [step.content for step in run.steps if step.speaker == "person"] == ["Make the tests green", "No, fix them"]
+    assert [(step.name, step.is_error) for step in run.steps if step.kind == "result"] == [("Shell", True)] * 2
+    assert run.answer == "The tests fail with exit code 3."
+    assert (run.tokens.input, run.tokens.output) == (400, 40)
 
 
 def test_the_database_of_hermes(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class KimiReader:
     title = "Kimi CLI sessions"
     places = ("~/.kimi/sessions/*/*/wire.jsonl",)
     side_files = ("context*.jsonl", "state.json", "metadata.json")
-    note = _UNCHECKED
+    note = "Sessions of its successor, Kimi Code, are not read."
 
     def recognises(self, head: Head) -> float:
         """Return the certainty by the envelope of the events."""

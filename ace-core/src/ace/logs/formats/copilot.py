@@ -27,7 +27,7 @@ class CopilotReader:
     name = "copilot"
     title = "Copilot CLI sessions"
     places = ("~/.copilot/session-state/**/*.jsonl",)
-    side_files: tuple[str, ...] = ()
+    side_files = ("workspace.yaml", "checkpoints/*", "rewind-file-snapshots/*")
     note = "session-store.db is not read. Which senders of a message are persons was not checked against a real file."
 
     def recognises(self, head: Head) -> float:
