@@ -183,7 +183,7 @@ class RunBuilder:
         """Return the run. Without a task or an answer among the fields, they are those of the messages.
 
         Args:
-            fields: Fields of `Run`, in addition to those that were noted; empty ones are derived from the steps where
+            **fields: Fields of `Run`, in addition to those that were noted; empty ones are derived from the steps where
                 this is possible.
         """
         tokens = {"tokens": Tokens(input=self._input, output=self._output)}

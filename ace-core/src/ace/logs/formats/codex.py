@@ -151,8 +151,9 @@ class _Session:
 
     def run(self) -> Run:
         self._confirm_persons()
-        for call_id in self._failed:
-            self.builder.fail_last_result(call_id)
+        for number, step in enumerate(self.builder.steps):
+            if step.kind == "result" and step.call_id and step.call_id in self._failed:
+                self.builder.steps[number] = replace(step, is_error=True)
         if self._is_sub_agent:
             self._give_to_harness()
         if self._tokens:
