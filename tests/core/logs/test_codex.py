@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ace.logs import Head, Source
+from ace.logs.formats.codex import CodexReader
 from tests.core.logs.log_files import DATA, run_of, runs_of, steps_of, written
 
 META = {"id": "s1", "cwd": "/shop", "timestamp": "2026-05-05T10:00:00Z", "git": {"commit_hash": "abc1"}}
@@ -201,6 +203,16 @@ def test_sessions_from_before_september_2025(tmp_path: Path) -> None:
 
     assert (run.format, run.id, run.commit, run.task, run.answer) == ("codex", "old", "f00", "Count.", "None.")
     assert [step.is_error for step in run.steps if step.kind == "result"] == [True]
+
+
+def test_a_compressed_session_is_not_read_if_the_file_is_beside_it(tmp_path: Path) -> None:
+    written(tmp_path / "rollout-1.jsonl", line("session_meta", **META), *typed("Count."), said("assistant", "3."))
+    compressed = tmp_path / "rollout-1.jsonl.zst"
+    source = Source(compressed, "rollout-1.jsonl.zst", Head(path=compressed, shape="lines"))
+
+    [problem] = CodexReader().runs(source)
+
+    assert str(problem) == "rollout-1.jsonl.zst: the same session is in rollout-1.jsonl"
 
 
 def test_the_output_of_a_real_codex_exec() -> None:

@@ -38,9 +38,7 @@ class GooseReader:
         if head.shape == "sqlite":
             is_goose = "messages" in head.names and "content_json" in columns_of(head.path, "messages")
             return 0.95 if is_goose else 0.0
-        if head.shape not in ("lines", "values") or not head.objects:
-            return 0.0
-        if {"working_dir", "message_count"} <= head.objects[0].keys():
+        if any({"working_dir", "message_count"} <= record.keys() for record in head.objects[:1]):
             return 0.95
         messages = [record for record in head.objects if {"role", "created", "content"} <= record.keys()]
         blocks = [block for message in messages for block in objects_of(message["content"])]

@@ -30,7 +30,7 @@ class PiReader:
         messages = any(
             record.get("type") == "message" and "role" in fields_of(record.get("message")) for record in head.objects
         )
-        return 0.8 if begins and (messages or len(head.objects) == 1) and head.shape in ("lines", "object") else 0.0
+        return 0.8 if begins and (messages or len(head.objects) == 1) else 0.0
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the session."""
