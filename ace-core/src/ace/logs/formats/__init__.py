@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["built_in"]
 
-_MODULES: Final[tuple[str, ...]] = ("table",)
+_MODULES: Final[tuple[str, ...]] = ("spans", "table")
 
 
 @functools.cache
