@@ -270,12 +270,15 @@ def _add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
     for thought in _THINKING.finditer(text):
         builder.thought(thought.group(2), place)
     text = _THINKING.sub("", text).strip()
-    final = _FINAL.match(text)
+    # Patterns that search a whole text are slow; that there is nothing to find is seen at once.
+    final = _FINAL.match(text) if "Final Answer:" in text else None
     if final is not None:
         builder.thought(final["before"], place)
         builder.message("agent", final["answer"], place)
         return
-    call = _REACT.match(text) or _TAGGED.match(text)
+    call = _REACT.match(text) if "Action Input:" in text else None
+    if call is None and text.endswith(">"):
+        call = _TAGGED.match(text)
     if call is None:
         builder.message("agent", text, place)
         return

@@ -433,3 +433,21 @@ def test_one_run_for_each_trace_id_and_its_session(tmp_path: Path) -> None:
     assert sorted(run.id for run in runs) == ["a", "b", "c"]
     assert {run.id: len(run.steps) for run in runs} == {"a": 4, "b": 2, "c": 4}
     assert {run.rest["session"] for run in runs} == {"afternoon"}
+
+
+def test_an_object_for_a_program_is_not_the_task(tmp_path: Path) -> None:
+    order = {"openinference.span.kind": "CHAIN", "input.value": {"order": 9, "lines": [1, 2]}}
+    model = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": TASK,
+        "output.value": ANSWER,
+    }
+    run = run_of(written(tmp_path, span(1, 0, "POST", order), span(2, 1, "llm", model)))
+    assert (run.task, run.answer, steps_of(run)) == (TASK, ANSWER, [ASKED, TOLD])
+
+
+def test_an_attribute_beside_one_that_its_name_begins_with(tmp_path: Path) -> None:
+    attributes = {**OPENINFERENCE[0]["attributes"], "input": "{}", "output": "x"}
+    run = run_of(written(tmp_path, {**OPENINFERENCE[0], "attributes": attributes}))
+    assert (run.task, run.answer) == (TASK, ANSWER)

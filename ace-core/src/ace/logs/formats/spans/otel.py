@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -137,7 +138,7 @@ class _SpanReader:
         value = self._attributes.get(name)
         if value in _EMPTY and name in self._numbered:
             return nested(self._numbered[name])
-        if name not in self._attributes:
+        if value in _EMPTY and name.partition(".")[0] in self._attributes:
             value = self._attributes
             for part in name.split("."):
                 value = fields_of(value).get(part)
@@ -163,10 +164,12 @@ class _SpanReader:
         """Return the messages in the attributes, or else those in the events or in the input of the span."""
         sent = self._value("sent")
         found = steps_in(sent, "user") or tuple(self._event_steps(is_input=True)) or steps_in(asked, "user")
+        if found:
+            return found
+        if sent:
+            return steps_in({"role": "user", "content": described(sent, QUESTIONS)}, "user")
         history = steps_in(self._value("history"), "user")
-        answered = next((number for number, step in enumerate(history) if step.speaker == "agent"), len(history))
-        said = [{"role": "user", "content": described(sent, QUESTIONS)}] if sent else []
-        return found or history[:answered] or steps_in(said, "user")
+        return tuple(itertools.takewhile(lambda step: step.speaker != "agent", history))
 
     def _outputs(self, returned: Any) -> tuple[Step, ...]:
         said = self._value("said")
