@@ -59,13 +59,25 @@ _ROLES: Final[Mapping[str, str]] = {
     "thinking": "thought",
 }
 _CALL_TYPES: Final = frozenset(
-    {"tool_use", "tooluse", "toolcall", "tool_call", "function_call", "functioncall", "server_tool_use"}
+    {
+        "tool_use",
+        "tooluse",
+        "toolcall",
+        "tool_call",
+        "function_call",
+        "functioncall",
+        "server_tool_use",
+        "server_tool_call",
+    }
 )
 _RESULT_TYPES: Final = frozenset(
     {"tool_result", "toolresult", "tool_call_response", "function_response", "functionresponse", "tool_return"}
+    | {"server_tool_call_response"}
 )
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
-_SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
+_SKIPPED_TYPES: Final = frozenset(
+    {"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot", "compaction"}
+)
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
 _LEAST_SHARE: Final = 0.8
 _REACT: Final = re.compile(
@@ -240,7 +252,7 @@ def _add_block(builder: RunBuilder, role: str, block: Any, place: str) -> None:
         _add_result(builder, block, None, place)
     elif kind.startswith("tool_") or kind == "dynamic_tool" or "toolCallId" in block:
         _add_call_with_state(builder, block, kind, place)
-    elif kind in ("image", "image_url", "input_image", "file", "document", "audio", "input_audio"):
+    elif kind in ("image", "image_url", "input_image", "file", "document", "audio", "input_audio", "blob", "uri"):
         builder.message(*_speaker(role, f"[{kind}]"), place)
     else:
         _add_said(builder, role, text_of(block.get("text") or block.get("content") or block), {}, place)
@@ -294,7 +306,9 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
-    call = _unwrapped(call, ("functionCall", "function_call", "toolUse", "toolCall", "function", "action"))
+    call = _unwrapped(
+        call, ("functionCall", "function_call", "toolUse", "toolCall", "server_tool_call", "function", "action")
+    )
     name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or text_of(
         call.get("type")
     )
@@ -306,7 +320,9 @@ def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
 def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, place: str) -> None:
     inner = _unwrapped(result, ("functionResponse", "function_response", "toolResult", "run"))
     if content is None:
-        content = _first_value(inner, ("content", "output", "response", "result", "value", "text"))
+        content = _first_value(
+            inner, ("content", "output", "response", "result", "value", "text", "server_tool_call_response")
+        )
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]
@@ -381,6 +397,8 @@ def _result_text(content: Any) -> str:
         return "\n".join(
             text if text is not None else _other_text(block) for text, block in zip(texts, content, strict=True)
         )
+    if isinstance(content, dict) and content.keys() == {"type", "value"}:  # outputs of Vercel's SDK
+        content = content["value"]
     return text_of(content)
 
 

@@ -451,3 +451,81 @@ def test_an_attribute_beside_one_that_its_name_begins_with(tmp_path: Path) -> No
     attributes = {**OPENINFERENCE[0]["attributes"], "input": "{}", "output": "x"}
     run = run_of(written(tmp_path, {**OPENINFERENCE[0], "attributes": attributes}))
     assert (run.task, run.answer) == (TASK, ANSWER)
+
+
+def test_a_trace_of_evaluators_alone_is_skipped(tmp_path: Path) -> None:
+    judge = {"openinference.span.kind": "EVALUATOR", "input.value": TASK, "output.value": "incorrect"}
+    model = {"openinference.span.kind": "LLM", "input.value": TASK, "output.value": "incorrect"}
+    alone = [span(1, 0, "eval", judge), span(2, 1, "llm", model)]
+    runs = runs_of(written(tmp_path, *({**fields, "trace_id": "t2"} for fields in alone), *OPENINFERENCE))
+    assert [run.id for run in runs] == ["t1"]
+
+
+def test_spans_whose_parent_was_not_exported_are_inside_the_root(tmp_path: Path) -> None:
+    run = run_of(written(tmp_path, OPENINFERENCE[0], {**OPENINFERENCE[1], "parent_span_id": "lost"}))
+    assert steps_of(run) == [ASKED, CALL, FAILED, TOLD]
+
+
+def test_spans_of_no_known_kind_are_tools_if_a_model_called_their_names(tmp_path: Path) -> None:
+    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": [USER], "gen_ai.output.messages": [CALLED]}
+    other = [span(2, 0, name, {"traceloop.span.kind": "task"}, **ERROR_STATUS) for name in ("get_policy", "parse")]
+    run = run_of(written(tmp_path, span(1, 0, "chat", model), other[0], {**other[1], "span_id": "s3"}))
+    assert steps_of(run)[1:] == [CALL, FAILED, ("result", "parse", ERROR, True)]
+
+
+def test_arguments_of_decorated_functions(tmp_path: Path) -> None:
+    kinds = {"args": [], "kwargs": {"sku": "KET-2"}}, {"input_str": "{'sku': 'KET-2'}", "tags": [], "metadata": {}}
+    for arguments in kinds:
+        tool = {
+            "traceloop.span.kind": "tool",
+            "traceloop.entity.name": "get_policy",
+            "traceloop.entity.input": arguments,
+        }
+        run = run_of(written(tmp_path, span(1, 0, "get_policy.tool", tool, **ERROR_STATUS)))
+        assert steps_of(run) == [CALL, FAILED]
+
+
+def test_tools_of_the_provider_and_parts_that_are_not_texts(tmp_path: Path) -> None:
+    parts = [
+        {"type": "reasoning", "content": "I search."},
+        {
+            "type": "server_tool_call",
+            "id": "w1",
+            "name": "web_search",
+            "server_tool_call": {"type": "web_search", "query": "kettle"},
+        },
+        {
+            "type": "server_tool_call_response",
+            "id": "w1",
+            "server_tool_call_response": {"type": "web_search", "results": 3},
+        },
+        {"type": "compaction", "content": "..."},
+        {"type": "text", "content": ANSWER},
+    ]
+    asked = [{"type": "text", "content": TASK}, {"type": "blob", "mime_type": "image/png", "content": "iVBORw0KGgo"}]
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be kind."}],
+        "gen_ai.input.messages": [{"role": "user", "parts": asked}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": parts, "finish_reason": "stop"}],
+    }
+    assert steps_of(run_of(written(tmp_path, span(1, 0, "chat", attributes)))) == [
+        ASKED,
+        ("message", "person", "[blob]", False),
+        ("thought", "agent", "I search.", False),
+        ("call", "web_search", "kettle", False),
+        ("result", "web_search", '{"type": "web_search", "results": 3}', False),
+        TOLD,
+    ]
+
+
+def test_outputs_of_tools_in_messages_of_vercels_sdk(tmp_path: Path) -> None:
+    part = {"type": "tool-result", "toolCallId": "c1", "toolName": "get_policy"}
+    messages = [
+        {"role": "user", "content": TASK},
+        CALLED,
+        {"role": "tool", "content": [{**part, "output": {"type": "text", "value": "30 days"}}]},
+    ]
+    attributes = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": messages}
+    run = run_of(written(tmp_path, span(1, 0, "llm", {**attributes, "ai.response.text": ANSWER})))
+    assert steps_of(run) == [ASKED, CALL, ("result", "get_policy", "30 days", False), TOLD]

@@ -11,7 +11,7 @@ from ace.logs.building import fields_of, text_of
 from ace.logs.formats.spans.cut_json import completed_json
 from ace.logs.formats.spans.dialects import MARKS
 
-__all__ = ["Piece", "attributes_of", "event_name", "first_of", "is_of_agent", "pieces_of", "span_id"]
+__all__ = ["Piece", "attributes_of", "event_name", "first_of", "is_of_agent", "parent_id", "pieces_of", "span_id"]
 
 _RESOURCES: Final[Mapping[str, tuple[str, ...]]] = {
     "span": ("resourceSpans", "resource_spans", "batches"),
@@ -134,6 +134,11 @@ def _trace_id(record: Mapping[str, Any]) -> str:
 def span_id(record: Mapping[str, Any]) -> str:
     """Return the id of a span, or of that to which a log record belongs; empty if it has none that is valid."""
     return _id(record, "spanId", "span_id", "context.span_id")
+
+
+def parent_id(record: Mapping[str, Any]) -> str:
+    """Return the id of the span around a span; empty for the outermost one."""
+    return _id(record, "parentSpanId", "parent_span_id", "parent_id")
 
 
 def _id(record: Mapping[str, Any], *names: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ace.logs.building import fields_of, text_of
 from ace.logs.formats.spans.assessments import Assessment, assessments_in
-from ace.logs.formats.spans.containers import Piece, attributes_of, event_name, first_of, span_id
+from ace.logs.formats.spans.containers import Piece, attributes_of, event_name, first_of, parent_id, span_id
 from ace.logs.formats.spans.cut_json import completed_json
 from ace.logs.formats.spans.dialects import attribute_names
 from ace.logs.formats.spans.span import Span, SpanKind, Trace, kind_of, nanoseconds
@@ -40,28 +40,20 @@ def trace_of(pieces: Sequence[Piece]) -> Trace:
         if piece.kind == "log":
             logs.setdefault(span_id(piece.record), []).append(piece.record)
     records = {span_id(piece.record): piece.record for piece in pieces if piece.kind == "span"}
+    readers = [_SpanReader(record, logs.get(identity, ())) for identity, record in records.items()]
     about: dict[str, Any] = {}
     for piece in pieces:
         about |= piece.record if piece.kind == "about" else {}
-    assessments = list(assessments_in(about.get("assessments")))
-    truth = next((text_of(found.value) for found in assessments if found.is_truth), "")
+    holders = (about, fields_of(about.get("trace_metadata")), fields_of(about.get("tags")))
+    sessions = (*(first_of(holder, *_SESSIONS) for holder in holders), *(reader.session() for reader in readers))
+    session = next(filter(None, sessions), None)
     services = sorted({piece.service for piece in pieces if piece.service})
-    session = _session(about, records.values())
     return Trace(
         id=text_of(first_of(about, "trace_id", "request_id")) or pieces[0].trace,
-        spans=tuple(_SpanReader(record, logs.get(identity, ())).span() for identity, record in records.items()),
-        assessments=tuple(found for found in assessments if not found.is_truth),
-        truth=truth,
-        rest={**({"session": session} if session else {}), **({"services": services} if services else {})},
+        spans=tuple(reader.span() for reader in readers),
+        assessments=tuple(assessments_in(about.get("assessments"))),
+        rest={**({"session": text_of(session)} if session else {}), **({"services": services} if services else {})},
     )
-
-
-def _session(about: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> str:
-    holders = (about, fields_of(about.get("trace_metadata")), fields_of(about.get("tags")))
-    found = next((value for holder in holders if (value := first_of(holder, *_SESSIONS))), None)
-    for record in records:
-        found = found or first_of(attributes_of(record), *attribute_names("session"))
-    return text_of(found)
 
 
 class _SpanReader:
@@ -71,7 +63,7 @@ class _SpanReader:
         self._record = record
         self._attributes = attributes_of(record)
         self._numbered = _numbered(self._attributes)
-        self._cut = 0
+        self._cut: set[str] = set()
         self._events = list(self._named_events(logs))
 
     def _named_events(self, logs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -84,7 +76,12 @@ class _SpanReader:
                     attributes = attributes_of(event) if "attributes" in event or "body" in event else event
                     yield event_name(event, attributes), attributes
 
+    def session(self) -> Any:
+        """Return the id of the conversation; None if the span has none."""
+        return self._named("session")
+
     def span(self) -> Span:
+        """Return what the span says about the run."""
         kind = self._kind()
         is_tool = kind == "tool"
         asked = self._value("arguments", "asked") if is_tool else self._value("asked")
@@ -94,7 +91,7 @@ class _SpanReader:
         error = self._error(kind)
         return Span(
             id=span_id(self._record),
-            parent=text_of(first_of(self._record, "parentSpanId", "parent_span_id", "parent_id")),
+            parent=parent_id(self._record),
             kind=kind,
             name=text_of(self._named("tool" if is_tool else "name")) or self._own_name() or kind,
             start=self._time("startTimeUnixNano", "start_time_unix_nano", "start_time", "start_timestamp"),
@@ -111,7 +108,7 @@ class _SpanReader:
             output_tokens=self._tokens("output_tokens", _WRITTEN_TOKENS),
             cost=number_of(self._named("cost")),
             assessments=tuple(self._assessments()),
-            cut_values=self._cut,
+            cut_values=len(self._cut),
         )
 
     def _own_name(self) -> str:
@@ -122,8 +119,8 @@ class _SpanReader:
 
     def _kind(self) -> SpanKind:
         names = [self._attribute(name) for name in attribute_names("kind")]
-        known = next((kind for name in names if (kind := kind_of(name)) not in (None, "function")), None)
-        known = known or kind_of(self._record.get("span_kind"))
+        kinds = (kind_of(name) for name in (*names, self._record.get("span_kind")))
+        known = next((kind for kind in kinds if kind and kind != "function"), None)
         if known:
             return known
         # The name of an entity is that of whatever the span is, and proves no tool.
@@ -155,7 +152,8 @@ class _SpanReader:
         if not isinstance(value, str):
             return value
         document, was_cut = completed_json(value)
-        self._cut += was_cut
+        if was_cut:
+            self._cut.add(value)
         if document is None and value[:1] == value[-1:] == '"':  # MLflow and OpenLLMetry write texts as JSON, too
             document = fields_of(completed_json(f'{{"text": {value}}}')[0]).get("text")
         return value if document is None else document
@@ -243,7 +241,8 @@ class _SpanReader:
 
 
 def _from_agent(value: object) -> tuple[Step, ...]:
-    return tuple(step for step in steps_in(value, "assistant") if step.speaker == "agent")
+    """Return the steps of the agent, and of tools that its provider ran for it."""
+    return tuple(step for step in steps_in(value, "assistant") if step.speaker in ("agent", "tool"))
 
 
 def _numbered(attributes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ace.logs.formats.spans.containers import Piece
+from ace.logs.formats.spans.runs import run_of
 from ace.logs.formats.spans.span import Trace
-from ace.logs.formats.spans.tree import run_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
@@ -66,6 +66,8 @@ def _read(
     if trace is None or not trace.spans:
         return
     run = run_of(trace)
+    if run is None:
+        return
     if run.answer or any(step.content for step in run.steps):
         yield run
     else:
