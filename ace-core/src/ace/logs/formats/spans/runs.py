@@ -12,7 +12,7 @@ from ace.logs.formats.spans.story import Story
 from ace.logs.formats.spans.tree import SpanTree
 from ace.logs.formats.spans.values import parsed
 from ace.logs.run import Run, Step, Tokens
-from ace.roles.prompts import extract_cited_skill_ids
+from ace.skill import extract_cited_skill_ids
 
 __all__ = ["run_of"]
 
