@@ -529,3 +529,16 @@ def test_outputs_of_tools_in_messages_of_vercels_sdk(tmp_path: Path) -> None:
     attributes = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": messages}
     run = run_of(written(tmp_path, span(1, 0, "llm", {**attributes, "ai.response.text": ANSWER})))
     assert steps_of(run) == [ASKED, CALL, ("result", "get_policy", "30 days", False), TOLD]
+
+
+def test_an_evaluation_of_the_whole_trace_in_a_log_record(tmp_path: Path) -> None:
+    fields = {
+        "gen_ai.evaluation.name": "Correctness",
+        "gen_ai.evaluation.score.label": "fail",
+        "gen_ai.evaluation.explanation": "Kettles have 14 days.",
+    }
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in fields.items()]
+    record = {"traceId": "t1", "eventName": "gen_ai.evaluation.result", "attributes": attributes}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    run = run_of(written(tmp_path, logs, *OPENINFERENCE))
+    assert (run.success, run.reason) == (False, "Correctness: fail (Kettles have 14 days.)")

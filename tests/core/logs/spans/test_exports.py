@@ -57,6 +57,13 @@ def test_sample_files(name: str) -> None:
     assert run.to_trace()["corrections"]
 
 
+def test_the_sample_file_of_weave() -> None:
+    run = run_of(DATA / "weave_calls.jsonl")
+    assert (run.task, run.answer, run.model) == (TASK, ANSWER, "m")
+    assert (run.success, run.outcome_from) == (False, "wandb.reaction.1")
+    assert steps_of(run) == [ASKED, TOLD]
+
+
 LANGFUSE: list[dict[str, Any]] = [
     {"id": "o1", "traceId": "t1", "type": "AGENT", "name": "agent", "parentObservationId": None, "input": TASK},
     {

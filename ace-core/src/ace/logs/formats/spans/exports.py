@@ -125,7 +125,7 @@ EXPORTS: Final = (
         output_tokens="summary.usage.*.[completion_tokens || output_tokens][] | [0]",
         start="started_at",
         end="ended_at",
-        assessments="summary.weave.feedback",
+        assessments="feedback || summary.weave.feedback",
         session="attributes.thread_id || thread_id",
     ),
     Export(

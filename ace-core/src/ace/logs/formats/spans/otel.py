@@ -51,7 +51,7 @@ def trace_of(pieces: Sequence[Piece]) -> Trace:
     return Trace(
         id=text_of(first_of(about, "trace_id", "request_id")) or pieces[0].trace,
         spans=tuple(reader.span() for reader in readers),
-        assessments=tuple(assessments_in(about.get("assessments"))),
+        assessments=(*assessments_in(about.get("assessments")), *_SpanReader({}, logs.get("", ())).assessments()),
         rest={**({"session": text_of(session)} if session else {}), **({"services": services} if services else {})},
     )
 
@@ -68,7 +68,7 @@ class _SpanReader:
 
     def _named_events(self, logs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the events of the span by their names, in whatever way they were recorded."""
-        own = self._parsed(self._record.get("events"))
+        own = self._parsed(first_of(self._record, "events", "otel_events"))
         older = self._parsed(self._attributes.get("events"))  # of Logfire, in an attribute
         for events in (logs, own, older):
             for event in events if isinstance(events, list | tuple) else ():
@@ -107,7 +107,7 @@ class _SpanReader:
             input_tokens=self._tokens("input_tokens", _SENT_TOKENS),
             output_tokens=self._tokens("output_tokens", _WRITTEN_TOKENS),
             cost=number_of(self._named("cost")),
-            assessments=tuple(self._assessments()),
+            assessments=tuple(self.assessments()),
             cut_values=len(self._cut),
         )
 
@@ -120,9 +120,9 @@ class _SpanReader:
     def _kind(self) -> SpanKind:
         names = [self._attribute(name) for name in attribute_names("kind")]
         kinds = (kind_of(name) for name in (*names, self._record.get("span_kind")))
-        known = next((kind for kind in kinds if kind and kind != "function"), None)
-        if known:
-            return known
+        for kind in kinds:
+            if kind is not None and kind != "function":
+                return kind
         # The name of an entity is that of whatever the span is, and proves no tool.
         if any(self._attribute(name) for name in attribute_names("arguments")) or self._attribute("gen_ai.tool.name"):
             return "tool"
@@ -224,7 +224,8 @@ class _SpanReader:
             count = number_of(first_of(fields_of(self._value("usage")), *names))
         return None if count is None else int(count)
 
-    def _assessments(self) -> Iterator[Assessment]:
+    def assessments(self) -> Iterator[Assessment]:
+        """Yield what was said about the span, and about the run."""
         yield from assessments_in(self._parsed(self._named("assessments")))
         begin = "evaluation."
         older = {name[len(begin) :]: value for name, value in self._attributes.items() if name.startswith(begin)}

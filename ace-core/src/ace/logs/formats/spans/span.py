@@ -12,10 +12,10 @@ from ace.logs.run import Step
 
 __all__ = ["Span", "SpanKind", "Trace", "kind_of", "nanoseconds"]
 
-SpanKind = Literal["model", "tool", "function", "retriever", "agent", "evaluator", "other"]
-"""What a span records. A function of the program is the call of a tool if it has no spans inside."""
+SpanKind = Literal["model", "tool", "retriever", "agent", "evaluator", "other"]
+"""What a span records."""
 
-_KINDS: Final[Mapping[str, SpanKind]] = {
+_KINDS: Final[Mapping[str, SpanKind | Literal["function"]]] = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "completion", "llm", "chat_model"), "model"),
     **dict.fromkeys(("generation", "chat_completion"), "model"),
     **dict.fromkeys(("ai.generatetext.dogenerate", "ai.generateobject.dogenerate"), "model"),
@@ -77,8 +77,10 @@ class Trace:
     """Further facts, such as the id of the session."""
 
 
-def kind_of(name: object) -> SpanKind | None:
+def kind_of(name: object) -> SpanKind | Literal["function"] | None:
     """Return the kind of span that a name in an export means; None if the name is unknown.
+
+    A `function` may be anything that a program does.
 
     Args:
         name: The name, such as `execute_tool`, `LLM` or `GENERATION`.
