@@ -542,3 +542,38 @@ def test_an_evaluation_of_the_whole_trace_in_a_log_record(tmp_path: Path) -> Non
     logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
     run = run_of(written(tmp_path, logs, *OPENINFERENCE))
     assert (run.success, run.reason) == (False, "Correctness: fail (Kettles have 14 days.)")
+
+
+def test_spans_that_pydantic_ai_recorded() -> None:
+    run = run_of(DATA / "recorded_pydantic_ai_2.68.jsonl")
+    assert (run.task, run.answer) == ("Days to return the kettle?", "It is 30 days.")
+    assert steps_of(run) == [
+        ("message", "person", "Days to return the kettle?", False),
+        ("thought", "agent", "Look it up.", False),
+        CALL,
+        ("result", "get_policy", "ToolRetryError: no such sku KET-2", True),
+        ("thought", "agent", "Look it up.", False),
+        ("call", "get_policy", '{"sku": "KET-3"}', False),
+        ("result", "get_policy", "30 days", False),
+        ("message", "agent", "It is 30 days.", False),
+    ]
+    assert (run.tokens.input, run.tokens.output) == (181, 50)
+
+
+def test_a_trace_that_mlflow_recorded() -> None:
+    run = run_of(DATA / "recorded_mlflow_3.17.json")
+    assert (run.task, run.answer, run.success, run.truth) == (
+        "Days to return the kettle?",
+        "It is 30 days.",
+        False,
+        "14 days",
+    )
+    assert run.reason == "Wrong: it is 14.\ncorrect: false"
+    assert [(step.kind, step.is_error) for step in run.steps] == [
+        ("message", False),
+        ("call", False),
+        ("result", True),
+        ("call", False),
+        ("result", False),
+        ("message", False),
+    ]
