@@ -65,16 +65,29 @@ _NAMES_OF_ROLES: Final[Mapping[str, Sequence[str]]] = {
 }
 _ROLES: Final = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names}
 _CALL_TYPES: Final = frozenset(
-    {"tool_use", "tooluse", "toolcall", "tool_call", "function_call", "functioncall", "server_tool_use"}
+    {
+        "tool_use",
+        "tooluse",
+        "toolcall",
+        "tool_call",
+        "function_call",
+        "functioncall",
+        "server_tool_use",
+        "server_tool_call",
+    }
 )
 _RESULT_TYPES: Final = frozenset(
     {"tool_result", "toolresult", "tool_call_response", "function_response", "functionresponse", "tool_return"}
+    | {"server_tool_call_response"}
 )
 _MEDIA: Final = frozenset(
     {"image", "image_url", "input_image", "file", "input_file", "document", "audio", "input_audio", "video", "binary"}
+    | {"blob", "uri"}
 )
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
-_SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
+_SKIPPED_TYPES: Final = frozenset(
+    {"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot", "compaction"}
+)
 _KEYS_OF_PARTS: Final = (
     *("functionCall", "function_call", "toolUse", "functionResponse", "function_response", "toolResult"),
     *("toolCall", "toolRequest", "toolResponse", "reasoningContent", "executableCode", "executable_code"),
@@ -414,7 +427,9 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
     kind = text_of(call.get("type")).removesuffix("_call")
-    call = _unwrapped(call, ("functionCall", "function_call", "toolUse", "toolCall", "function", "action"))
+    call = _unwrapped(
+        call, ("functionCall", "function_call", "toolUse", "toolCall", "server_tool_call", "function", "action")
+    )
     name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or kind
     arguments = _first_value(
         call, ("arguments", "args", "input", "params", "parameters", "params_as_json", "command", "query")
@@ -426,7 +441,10 @@ def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
 def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, place: str) -> None:
     inner = _unwrapped(result, ("functionResponse", "function_response", "toolResult", "run"))
     if content is None:
-        content = _first_value(inner, ("content", "output", "response", "result", "result_value", "value", "text"))
+        content = _first_value(
+            inner,
+            ("content", "output", "response", "result", "result_value", "value", "text", "server_tool_call_response"),
+        )
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]
@@ -505,6 +523,8 @@ def _result_text(content: Any) -> str:
         return "\n".join(
             text if text is not None else _other_text(block) for text, block in zip(texts, content, strict=True)
         )
+    if isinstance(content, dict) and content.keys() == {"type", "value"}:  # outputs of Vercel's SDK
+        content = content["value"]
     return text_of(content)
 
 
