@@ -27,11 +27,12 @@ class Step:
     speaker: Speaker
     """Who speaks: calls and thoughts are those of the agent, results those of a tool."""
     name: str = ""
-    """The tool, for calls and results; otherwise the name that the log gives the speaker, mostly empty."""
+    """The tool, for calls and results; for thoughts the sub-agent, if one thinks; otherwise the name that the log gives
+    the speaker, mostly empty."""
     content: str = ""
     """The text; for a call, its arguments as JSON, or the raw text that was passed."""
     is_error: bool = False
-    """Whether the tool failed, or the call was denied."""
+    """Whether the tool or the model failed, or the call was denied."""
     place: str = ""
     """Its position in the log: the number of a line, or `2.1` for a part of it."""
     call_id: str = ""
@@ -125,7 +126,7 @@ class Run:
             "answer": self.answer,
             "success": self.success,
             "skill_ids": list(self.skill_ids),
-            "feedback": "\n".join([*self._outcome(), *failed_steps(steps)]),
+            "feedback": "\n".join([*self._outcome(), *failed_steps(map(_plain, self.steps))]),
             "ground_truth": self.truth,
             "steps": steps,
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
@@ -170,7 +171,14 @@ def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:
     ]
 
 
+def _plain(step: Step) -> TraceStep:
+    """Return a step without the id of its call, so that equal failures are told once."""
+    return trace_step(step.kind, step.name, step.content, step.place, is_error=step.is_error)
+
+
 def _name(step: Step, adjacent: set[str]) -> str:
+    if step.kind == "message" and step.speaker in ("person", "agent"):
+        return _NAMES[step.speaker]  # whatever the log calls them: who corrects whom is read from these names
     if step.kind in ("message", "thought"):
-        return _NAMES[step.speaker]
+        return step.name or _NAMES[step.speaker]
     return step.name if not step.call_id or step.call_id in adjacent else f"{step.name} #{step.call_id}".strip()
