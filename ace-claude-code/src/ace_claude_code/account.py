@@ -89,10 +89,14 @@ def metrics_of_lines(lines: Sequence[Message], of_subagents: Sequence[Message] =
         "model_calls": len(usages),
         **{name: sum(token.get(name, 0) for token in tokens) for name in ("input_tokens", "output_tokens")},
     }
-    times = [line.time for line in lines if line.time is not None]
-    if len(times) > 1:
-        metrics["duration_ms"] = round((max(times) - min(times)).total_seconds() * 1000)
+    if (duration := _duration(lines)) is not None:
+        metrics["duration_ms"] = duration
     return metrics
+
+
+def _duration(lines: Sequence[Message]) -> int | None:
+    times = [line.time for line in lines if line.time is not None]
+    return round((max(times) - min(times)).total_seconds() * 1000) if len(times) > 1 else None
 
 
 def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Message]) -> Metrics:
@@ -104,7 +108,7 @@ def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Messag
     """
     metrics = metrics_of_lines(conversation.lines, of_subagents)
     if "duration_ms" in metrics:
-        metrics["duration_ms"] = sum(metrics_of_lines(turn.lines).get("duration_ms", 0) for turn in conversation.turns)
+        metrics["duration_ms"] = sum(_duration(turn.lines) or 0 for turn in conversation.turns)
     if conversation.costs:
         metrics["cost_usd"] = conversation.costs[-1][1]
     return metrics

@@ -147,7 +147,7 @@ def _passed_over(parent: str, omitted: Mapping[str, str]) -> tuple[str, str]:
 def _main_line(messages: Mapping[int, Message], parents: Sequence[int | None]) -> set[int]:
     """Return the places of the records that lead to the last message, including sub-agents and parallel calls."""
     chosen: set[int] = set()
-    main = (at for at, message in reversed(messages.items()) if not message.record.get("isSidechain"))
+    main = (at for at in reversed([*messages]) if not messages[at].record.get("isSidechain"))
     following = next(main, None)
     while following is not None and following not in chosen:
         chosen.add(following)

@@ -20,8 +20,8 @@ __all__ = ["ClaudeCodeLogs", "add_lines", "facts_of_session", "run_of_lines", "r
 _HOOK: Final = "hook_additional_context"
 _PROMPT_HOOK: Final = "UserPromptSubmit"
 
-_MOST_RECORDS_HELD: Final = 50_000
-"""The sessions of a file may be mixed; if more is held, the session that began first is taken to be complete."""
+_FARTHEST: Final = 2_000
+"""Sessions in one file may be mixed. One of which so many records say nothing is complete, and need not be held."""
 
 
 class ClaudeCodeLogs:
@@ -97,23 +97,19 @@ def _score(record: Mapping[str, object]) -> float:
 def _sessions(source: Source) -> Iterator[Records]:
     """Yield the records of the sessions in a file. Records without the id of a session belong to the one before."""
     sessions: dict[str, Records] = {}
+    latest: dict[str, int] = {}
     current = ""
-    held = 0
-    for value, line in source.records():
+    for number, (value, line) in enumerate(source.records()):
         if not isinstance(value, dict):
             continue
         current = text_in(value, "sessionId", "session_id") or current
         if current not in sessions:
             begun = sessions.pop("", None)
+            for key in [key for key in sessions if latest[key] < number - _FARTHEST]:
+                yield sessions.pop(key)
             sessions[current] = Records(str(source.path)) if begun is None else begun
-        records = sessions[current]
-        held -= len(records.items)
-        records.add(value, line)
-        held += len(records.items)
-        while held > _MOST_RECORDS_HELD and len(sessions) > 1:
-            oldest = next(key for key in sessions if key != current)
-            held -= len(sessions[oldest].items)
-            yield sessions.pop(oldest)
+        sessions[current].add(value, line)
+        latest[current] = number
     yield from sessions.values()
 
 

@@ -59,6 +59,10 @@ class Message:
     place: str
     """The number of its line, from 1."""
     record: Record
+    content: object
+    """A text, or the list of its parts."""
+    answer_id: str
+    """The id of the answer of which it is a part; empty for messages of the user."""
     is_of_model: bool
     words: str
     """What is said, without thoughts, calls and results; for a picture, that there is one."""
@@ -95,8 +99,9 @@ class Message:
     @property
     def is_api_error(self) -> bool:
         """Whether it is an error of the API in place of an answer."""
-        names = ("isApiErrorMessage", "is_api_error_message", "error")
-        return self.is_of_model and any(self.record.get(name) for name in names)
+        record = self.record
+        is_marked = record.get("isApiErrorMessage") or record.get("is_api_error_message") or record.get("error")
+        return self.is_of_model and bool(is_marked)
 
     @property
     def typed(self) -> str:
@@ -112,11 +117,6 @@ class Message:
     def tools(self) -> dict[str, str]:
         """The names of the tools that it calls, by the ids of the calls."""
         return {call: text_in(part, "name") for call, part in self.calls.items()}
-
-    @property
-    def answer_id(self) -> str:
-        """The id of the answer of which it is a part; empty for messages of the user."""
-        return text_in(mapping_in(self.record, "message"), "id") if self.is_of_model else ""
 
     @property
     def result_ids(self) -> list[str]:
@@ -137,7 +137,7 @@ class Message:
     @property
     def unknown_blocks(self) -> list[str]:
         """The types of the blocks that are not known here, so that nothing of them is in a trace."""
-        parts = list_in(mapping_in(self.record, "message"), "content")
+        parts = self.content if isinstance(self.content, list) else ()
         types = [text_in(part, "type") if isinstance(part, dict) else type(part).__name__ for part in parts]
         return [kind for kind in types if kind not in _KNOWN_BLOCKS]
 
@@ -162,7 +162,8 @@ def message_of(record: Record, place: str = "", *, of_subagent: bool = False) ->
         ''
     """
     is_of_model = record.get("type") == "assistant"
-    content = mapping_in(record, "message").get("content")
+    inner = mapping_in(record, "message")
+    content = inner.get("content")
     calls: dict[str, Record] = {}
     results: list[Record] = []
     for part in content if isinstance(content, list) else ():
@@ -171,10 +172,12 @@ def message_of(record: Record, place: str = "", *, of_subagent: bool = False) ->
             calls[text_in(part, "id")] = part
         elif kind == "tool_result" and not is_of_model:
             results.append(part)
-    words = words_in(record)
+    words = content if isinstance(content, str) else words_in(record)
     return Message(
         place=place,
         record=record,
+        content=content,
+        answer_id=text_in(inner, "id") if is_of_model else "",
         is_of_model=is_of_model,
         words=words,
         prompt="" if is_of_model or results else _prompt(record, words),
@@ -236,8 +239,7 @@ def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None
     """
     prefix = f"{subagent}: " if subagent else ""
     words, place = message.words, message.place
-    content = mapping_in(message.record, "message").get("content")
-    for part in content if isinstance(content, list) else ():
+    for part in message.content if isinstance(message.content, list) else ():
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "thinking":
             builder.thought(text_in(part, "thinking"), place, name=subagent)
