@@ -10,10 +10,10 @@ import pytest
 from browser_use import Tools
 from browser_use.agent.views import AgentHistoryList, AgentOutput
 
+from ace import read_trace
 from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.environments import Sample
-from ace.roles import read_trace
 from ace_browser_use import BrowserResult, BrowserToTrace, history_to_trace
 
 HISTORIES = Path(__file__).parent / "histories"

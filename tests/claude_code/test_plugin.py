@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import ace
+from ace import read_trace
 from ace.plugins import get_execute_step, get_llm_client, get_runner, get_trace_converter, list_plugins
-from ace.roles import read_trace
 from ace_claude_code import ClaudeCode, ClaudeCodeExecuteStep, ClaudeCodeLLMClient, ClaudeCodeResult
 from ace_claude_code.recognise import recognise
 from tests.claude_code.samples import DATA, STREAMS, TRANSCRIPTS, lines

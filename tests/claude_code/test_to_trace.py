@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ace import read_trace
 from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.environments import Sample
-from ace.roles import read_trace
 from ace_claude_code import ClaudeCodeResult, ClaudeCodeToTrace, transcript_to_trace, transcript_to_turn_traces
 from tests.claude_code.samples import DATA, RELEASES, STREAMS, TRANSCRIPTS, assistant, lines, user
 

@@ -20,10 +20,9 @@ from langchain_core.messages import AIMessage, HumanMessage, message_to_dict, me
 from langchain_core.tracers import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ace import TraceAnalyser
+from ace import TraceAnalyser, read_trace
 from ace.cli.errors import UsageError
 from ace.cli.inputs import gather_traces, readable_records
-from ace.roles import read_trace
 from ace_langchain import LangChainLLMClient, records_in, result_to_trace
 from ace_langchain.stored import parts_of, recognise
 from tests.langchain import harbour

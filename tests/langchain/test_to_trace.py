@@ -18,9 +18,8 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from ace import ACEStepContext, Sample
+from ace import ACEStepContext, Sample, read_trace
 from ace.cases import answer_passes, cases_of
-from ace.roles import read_trace
 from ace_langchain import LangChainResult, LangChainToTrace, result_to_trace
 from ace_langchain.stored import recognise
 from tests.langchain.models import add, calls, divide, in_turn, tokens

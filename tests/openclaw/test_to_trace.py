@@ -9,7 +9,7 @@ import pytest
 
 from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
-from ace.roles.trace_reading import read_trace
+from ace.logs.trace import read_trace
 from ace.steps import LoadTracesStep
 from ace_openclaw import OpenClawToTrace, events_to_trace, events_to_turn_traces
 from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR, Event, events_of, metadata_of, said, text

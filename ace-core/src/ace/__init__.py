@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from ace.evaluation import (
         Evaluator,
     )
+    from ace.logs import (
+        read_runs,
+        read_trace,
+    )
     from ace.outputs import (
         AgentOutput,
         ExtractedLearning,
@@ -87,7 +91,6 @@ if TYPE_CHECKING:
         Agent,
         Reflector,
         SkillManager,
-        read_trace,
     )
     from ace.roles.prompts import (
         extract_cited_skill_ids,
@@ -221,6 +224,7 @@ __all__ = [
     "cancel_token_var",
     "extract_cited_skill_ids",
     "learning_tail",
+    "read_runs",
     "read_trace",
     "redact",
     "wrap_skillbook_context",
@@ -318,7 +322,8 @@ _find, __dir__ = _lazy_exports(
         "cancel_token_var": "pipeline",
         "extract_cited_skill_ids": "roles.prompts",
         "learning_tail": "steps",
-        "read_trace": "roles",
+        "read_runs": "logs",
+        "read_trace": "logs",
         "redact": "redaction",
         "wrap_skillbook_context": "roles.prompts",
         "wrap_skillbook_for_external_agent": "roles.prompts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ace.cases import answer_passes, cases_of
-from ace.roles.trace_reading import read_trace
+from ace.logs.trace import read_trace
 from tests.core.cases.dialogues import CORRECTED, DIALOGUES, UNCORRECTED, Dialogue
 from tests.core.cases.unseen_dialogues import LATER, MISJUDGED, UNSEEN
 

@@ -13,7 +13,7 @@ import pytest
 from ace import ACE, AgentOutput, ReflectorOutput, Sample, SimpleEnvironment, SkillManagerOutput, UpdateBatch
 from ace.cases import answer_passes, cases_of, worked_example
 from ace.environments import EnvironmentResult, TaskEnvironment
-from ace.roles.trace_reading import read_trace
+from ace.logs.trace import read_trace
 from ace.skill import CaseCheck, SkillCase
 
 QUESTION = "Which currency is on the bill of a guest from Sweden?"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ace import read_trace
 from ace.cli.inputs import gather_traces, readable_records
 from ace.otlp import records_in, spans_to_trace
-from ace.roles import read_trace
 from ace.traces import StandardTraceDict
 from tests.support.command_line import ace
 from tests.support.learning_script import learning_script

@@ -13,6 +13,7 @@ import pytest
 import ace
 from ace.context import ACEStepContext
 from ace.deduplication import SimilarityDetector
+from ace.logs.trace import read_trace
 from ace.plugins import (
     EmbedderSpec,
     ExecuteStepSpec,
@@ -35,7 +36,6 @@ from ace.plugins import (
 )
 from ace.protocols import AmbiguousTraceError, DeduplicationConfig, TraceConversionError, find_model_prefix
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted
-from ace.roles.trace_reading import read_trace
 from ace.runners import IntegrationRunner, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_store import SqliteStore

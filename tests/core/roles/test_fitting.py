@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.roles.trace_reading import Section, fitted_sections
-from ace.roles.trace_reading.rendering import cut_middle, fit
+from ace.roles.rendering import Section, cut_middle, fit, fitted_sections
 
 MARK_SIZE = 45
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from ace.roles.trace_reading import fitted_sections, read_trace, sections_of
+from ace.logs.trace import read_trace
+from ace.roles.rendering import fitted_sections, sections_of
 
 MARK = "marker-7f3a9"
 

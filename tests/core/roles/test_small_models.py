@@ -13,6 +13,7 @@ from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManage
 from ace.cases import cases_of, worked_example
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
 from ace.environments import Sample
+from ace.logs.trace import read_trace
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
@@ -26,7 +27,6 @@ from ace.roles import (
     reflector_for,
     skill_manager_for,
 )
-from ace.roles.trace_reading import read_trace
 from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook.selection import estimate_tokens
 from ace.steps import AgentStep

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from ace.logs.trace import read_trace
 from ace.protocols import (
     TraceConversionError,
     TraceConverter,
     register_trace_converter,
     unregister_trace_converter,
 )
-from ace.roles.trace_reading import read_trace
 
 
 def gives_nothing(trace: object) -> Any:

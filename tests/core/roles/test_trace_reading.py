@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ace.logs.trace import read_trace
 from ace.protocols import (
     AmbiguousTraceError,
     TraceConverter,
     register_trace_converter,
     unregister_trace_converter,
 )
-from ace.roles.trace_reading import fitted_sections, read_trace, sections_of
+from ace.roles.rendering import fitted_sections, sections_of
 from tests.support.trace_shapes import MARK, SHAPES, PlainRun
 
 

@@ -1,26 +1,81 @@
-"""Turns the bytes of a log into JSON values or rows, also if some of them are damaged."""
+"""Turns the bytes of a log into JSON values, rows or text, also if some of them are damaged.
+
+A file is read as what its beginning looks like, whatever its name. All that is valid in it is read:
+
+| in the file | how it is read |
+|---|---|
+| UTF-16, UTF-8 with a byte order mark | as UTF-8 |
+| other bytes that are not UTF-8 | as Windows-1252, noted |
+| NUL bytes | ignored |
+| a raw control character in a string, NaN, long integers | as Python reads it |
+| half of a surrogate pair | U+FFFD |
+| the same key twice | the last one |
+| more than 500 levels | the record is skipped, noted |
+| more than 256 MB for one record | the record is skipped, noted |
+| two records on a line, or a torn one before a whole one | both, or the whole one, noted |
+| a record with line breaks among others that have lines of their own | as one record |
+| a damaged element of a list, or value in a row | skipped, noted; the next one has the same first key or indentation |
+| a row with more or fewer cells than the header | skipped, noted |
+| lines that begin with `#` or `//` between records | ignored |
+| other lines between records | skipped, noted |
+| damaged compressed data | up to the damage, noted |
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import itertools
+import re
+import sqlite3
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import orjson
-
+from ace.logs.damage import TOO_LARGE, Damage
 from ace.logs.head import Head, Record, Shape
+from ace.logs.json_values import (
+    LARGEST_VALUE,
+    first_keys,
+    line_records,
+    value_end,
+    value_records,
+    whole_value,
+    whole_values,
+)
+from ace.logs.opening import (
+    HEAD_SIZE,
+    LogFile,
+    NotALogError,
+    decoded,
+    kind_of_bytes,
+    kind_of_text,
+    opened,
+    signature_of,
+    suffix_of,
+)
 from ace.logs.run import Problem
+from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
 __all__ = ["NotALogError", "head_of", "records", "text"]
 
-
-class NotALogError(ValueError):
-    """A file is of a type that cannot be a log, such as an image."""
+_LINE_SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonlines")
+_TEXT_IN_HEAD: Final = 64 * 1024
+_LINES_LOOKED_AT: Final = 50
+_LONGEST_FIRST_LINE: Final = 16 * 1024 * 1024
+"""How much is read to find out whether an object is one line of several."""
+_COMMENTS: Final = ("#", "//")
+_LIST: Final = re.compile(r'\[\s*([{\["\]]|$)')
 
 
 def head_of(path: Path, most: int) -> Head:
     """Return the beginning of a file or folder.
+
+    Of most files some 256 KB are read. A JSON object is read as a whole, as its keys may be anywhere.
+
+    Args:
+        path: The file or folder.
+        most: How many records the head has at most.
 
     Raises:
         OSError: It cannot be read.
@@ -28,46 +83,202 @@ def head_of(path: Path, most: int) -> Head:
     """
     if path.is_dir():
         return Head(path=path, shape="folder", names=sorted(child.name for child in path.iterdir()))
-    start = path.read_bytes()
-    if start.startswith(b"SQLite format 3\x00"):
-        return Head(path=path, shape="sqlite")
+    signature = signature_of(path)
+    if signature.startswith(b"SQLite format 3\x00"):
+        return Head(path=path, shape="sqlite", names=_tables(path))
+    if signature.startswith(b"PK\x03\x04"):
+        return Head(path=path, shape="zip", names=_members(path))
+    start, is_whole = _start(path)
+    reason = kind_of_bytes(signature) or kind_of_bytes(start[:512].encode()) or kind_of_text(start)
+    if reason:
+        raise NotALogError(reason)
+    shape = _shape(path, start, is_whole=is_whole)
+    found = _first_records(path, shape, most)
+    if shape == "object" and len(found) > 1:
+        shape = "values"
+    first = found[0] if found else None
+    keys = frozenset(first) if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
+    return Head(path=path, shape=shape, records=found, keys=keys, text=start[:_TEXT_IN_HEAD])
+
+
+def _tables(path: Path) -> list[str]:
+    # Without the write-ahead log, reading creates no file beside the database.
+    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     try:
-        value = orjson.loads(start)
-    except ValueError:
-        found = list(_lines(start))[:most]
-        first = found[0].value if found else None
-        shape: Shape = "lines" if found else "text"
-        return _head(path, shape, [record.value for record in found], first, start)
-    if isinstance(value, list):
-        return _head(path, "list", value[:most], value[0] if value else None, start)
-    return _head(path, "object", [value], value, start)
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+            return [
+                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
+            ]
+    except sqlite3.Error as error:
+        raise NotALogError(f"an SQLite database that cannot be read: {error}") from error
 
 
-def _head(path: Path, shape: Shape, records: list[Any], first: object, start: bytes) -> Head:
-    keys = frozenset(first) if isinstance(first, dict) else frozenset()
-    return Head(path=path, shape=shape, records=records, keys=keys, text=start[:65536].decode("utf-8", "replace"))
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise NotALogError(f"a ZIP archive that is damaged or cut off: {error}") from error
+
+
+def _start(path: Path) -> tuple[str, bool]:
+    """Return the beginning of a text, and whether it is all of it."""
+    with opened(path, Damage()) as file:
+        data = file.read(HEAD_SIZE)
+        return decoded(data, Damage()), not file.read(1)
+
+
+def _first_records(path: Path, shape: Shape, most: int) -> list[Any]:
+    damage = Damage()
+    found: list[Any] = []
+    with opened(path, damage) as file:
+        for record in itertools.islice(_records(file, path, shape, damage), most):
+            found.append(record.value)
+            if file.delivered > HEAD_SIZE:
+                break
+    return found
+
+
+def _shape(path: Path, start: str, *, is_whole: bool) -> Shape:
+    body = start.lstrip()
+    suffix = suffix_of(path)
+    if suffix in TABLE_SUFFIXES:
+        return "table"
+    lines = _lines_of(body, is_whole=is_whole)
+    if body[0] == "{":
+        return _shape_of_objects(path, body, lines, is_whole=is_whole)
+    if body[0] == "[" and (shape := _shape_of_list(body, lines, is_whole=is_whole)):
+        return shape
+    if suffix in _LINE_SUFFIXES or _holds_records(lines):
+        return "lines"
+    return "text" if table_format(start, suffix, is_whole=is_whole) is None else "table"
+
+
+def _lines_of(body: str, *, is_whole: bool) -> list[str]:
+    """Return the first lines that are neither empty nor comments."""
+    lines = body.split("\n")
+    if not is_whole and len(lines) > 1:
+        lines.pop()  # it may be cut
+    stripped = (line.strip() for line in lines)
+    return list(itertools.islice((line for line in stripped if line and not line.startswith(_COMMENTS)), 500))
+
+
+def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: bool) -> Shape:
+    looked_at = lines[:_LINES_LOOKED_AT]
+    whole = sum(line[0] == "{" and bool(whole_values(line)) for line in looked_at)
+    has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
+    if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
+        return "lines"
+    end = value_end(body)
+    if end and (rest := body[end:].lstrip(" \t\r\n,")):
+        return "lines" if "\n" not in body[:end] and "\n" in rest else "values"
+    if end and is_whole:
+        return "lines" if has_line_suffix and "\n" not in body[:end] else "object"
+    if len(lines) > 1:
+        return "lines" if whole else _shape_of_damaged(body, is_whole=is_whole)
+    if has_line_suffix or (not is_whole and _has_second_line(path)):
+        return "lines"
+    return "object"
+
+
+def _shape_of_damaged(body: str, *, is_whole: bool) -> Shape:
+    """Return the shape of a text whose first object is not whole, or larger than the head."""
+    following = [found.start() + 1 for found in re.finditer(r"\n[{\[]", body)]
+    return "values" if any(value_end(body[at:]) or not is_whole for at in following) else "object"
+
+
+def _shape_of_list(body: str, lines: Sequence[str], *, is_whole: bool) -> Shape | None:
+    """Return the shape of a text that begins with a bracket, if it is JSON."""
+    if len(lines) > 1 and all(line[0] == "[" and value_end(line) == len(line) for line in lines[:_LINES_LOOKED_AT]):
+        return "lines"
+    end = value_end(body)
+    if end:
+        return "list" if not body[end:].strip() or _LIST.match(body) else None
+    return "list" if _LIST.match(body) else None
+
+
+def _has_second_line(path: Path) -> bool:
+    """Whether a long first line is followed by another one."""
+    with opened(path, Damage()) as file:
+        line = file.readline(_LONGEST_FIRST_LINE)
+        return line.endswith(b"\n") and bool(file.read(HEAD_SIZE).strip())
+
+
+def _holds_records(lines: Sequence[str]) -> bool:
+    """Whether most lines hold a record, after a time for example, or the last ones do and make up most of the text.
+
+    An agent may also have printed its results at the end of its log, which is one text.
+    """
+    looked_at = lines[:_LINES_LOOKED_AT]
+    if sum(bool(whole_values(line)) for line in looked_at) * 2 > len(looked_at):
+        return True
+    others = list(itertools.takewhile(lambda line: not _is_object(line), lines))
+    objects = lines[len(others) :]
+    return len(objects) > 1 and all(map(_is_object, objects)) and sum(map(len, objects)) > sum(map(len, others))
+
+
+def _is_object(line: str) -> bool:
+    return line[0] == "{" and value_end(line) == len(line)
 
 
 def records(path: Path, name: str, shape: Shape, problems: list[Problem]) -> Iterator[Record]:
-    """Yield the values of a file, and note what is damaged."""
-    data = path.read_bytes()
+    """Yield the values of a file. When all have been read, what is damaged is noted, one problem for every kind.
+
+    Args:
+        path: The file.
+        name: What people know it as.
+        shape: What it is.
+        problems: The list to which problems are added that are not in it.
+    """
+    damage = Damage()
+    with opened(path, damage) as file:
+        yield from _records(file, path, shape, damage)
+    problems += [problem for problem in damage.problems(name) if problem not in problems]
+
+
+def _records(file: LogFile, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:
     if shape == "lines":
-        yield from _lines(data)
+        yield from line_records(file, damage)
+    elif shape in ("list", "values"):
+        yield from value_records(file, damage)
+    elif shape == "object":
+        yield from _object(file, path, damage)
+    elif shape == "table":
+        start, is_whole = _start(path)
+        table = table_format(start, suffix_of(path), is_whole=is_whole)
+        if table is not None:
+            yield from table_records(file, table, damage)
+
+
+def _object(file: LogFile, path: Path, damage: Damage) -> Iterator[Record]:
+    data = file.read(LARGEST_VALUE)
+    if len(data) == LARGEST_VALUE:
+        damage.note(TOO_LARGE, 1)
         return
-    value = json.loads(data)
-    for number, item in enumerate(value if isinstance(value, list) else [value], 1):
-        yield Record(item, number)
-
-
-def _lines(data: bytes) -> Iterator[Record]:
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if line.strip():
-            try:
-                yield Record(orjson.loads(line), number)
-            except ValueError:
-                continue
+    try:
+        value = whole_value(data, damage)
+    except ValueError:
+        # It is damaged, or the first of several values in a row.
+        with opened(path, damage) as again:
+            yield from value_records(again, damage)
+    else:
+        yield Record(value, 1)
 
 
 def text(path: Path, name: str, problems: list[Problem]) -> str:
-    """Return the text of a file."""
-    return path.read_bytes().decode("utf-8", "replace")
+    """Return the text of a file, whose lines end with line feeds.
+
+    Args:
+        path: The file.
+        name: What people know it as.
+        problems: The list to which problems are added that are not in it.
+    """
+    damage = Damage()
+    with opened(path, damage) as file:
+        data = file.read(LARGEST_VALUE)
+        if file.read(1):
+            damage.note(TOO_LARGE, 1)
+            data = b""
+    found = decoded(data, damage, 1).replace("\r\n", "\n")
+    problems += [problem for problem in damage.problems(name) if problem not in problems]
+    return found

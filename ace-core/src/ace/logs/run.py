@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
-from ace.traces import StandardTraceDict, StepKind, TraceStep, failed_steps, steps_as_text, trace_step
+from ace.cases import correction_in_feedback, corrections_in
+from ace.traces import (
+    StandardTraceDict,
+    StepKind,
+    TraceCorrection,
+    TraceStep,
+    failed_steps,
+    steps_as_text,
+    trace_step,
+)
 
 __all__ = ["Problem", "Run", "Speaker", "Step", "Tokens"]
 
@@ -54,9 +63,9 @@ class Run:
     """One run of an agent, as a log records it. Everything but the steps may be missing in a log.
 
     Example:
-        >>> run = Run(task="2+2?", answer="5", success=False, truth="4")
-        >>> run.to_trace()["feedback"]
-        'The run failed.'
+        >>> run = Run(task="2+2?", answer="5", success=False, reason="It is 4.")
+        >>> run.to_trace()["question"], run.to_trace()["feedback"]
+        ('2+2?', 'It is 4.')
     """
 
     id: str = ""
@@ -117,30 +126,33 @@ class Run:
             "duration_seconds": seconds,
             "score": self.score,
         }
-        metadata = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit, **self.rest}
-        trace: StandardTraceDict = {
+        metadata = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
+        trace = {
             "schema": 1,
+            "trace_id": self.id,
             "question": self.task,
             "context": self.context,
             "reasoning": steps_as_text(steps),
             "answer": self.answer,
             "success": self.success,
             "skill_ids": list(self.skill_ids),
-            "feedback": "\n".join([*self._outcome(), *failed_steps(map(_plain, self.steps))]),
+            "feedback": "\n".join(self._feedback(steps)),
             "ground_truth": self.truth,
             "steps": steps,
+            "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
             "metadata": {name: value for name, value in metadata.items() if value},
+            "rest": dict(self.rest),
         }
-        return trace
+        return cast("StandardTraceDict", trace)
 
-    def _outcome(self) -> list[str]:
-        lines = [] if self.success is None else ["The run succeeded." if self.success else "The run failed."]
-        if self.is_interrupted:
-            lines.append("The run was interrupted.")
-        if self.reason:
-            lines.append(self.reason)
-        return lines
+    def _feedback(self, steps: Sequence[TraceStep]) -> list[str]:
+        """Return what was said about the run, and the failures in it, which need not have failed the whole run."""
+        interrupted = ["The run was interrupted."] if self.is_interrupted else []
+        return [*interrupted, *([self.reason] if self.reason else []), *failed_steps(map(_plain, self.steps))]
+
+    def _corrections(self, steps: Sequence[TraceStep]) -> list[TraceCorrection]:
+        return corrections_in(steps) or correction_in_feedback(self.task, self.answer, self.reason, self.truth or "")
 
 
 @dataclass(frozen=True, slots=True)

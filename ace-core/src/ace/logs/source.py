@@ -46,6 +46,8 @@ class Source:
         """
         if self.head.shape == "live":
             yield from (Record(value, number) for number, value in enumerate(self._live, 1))
+        elif self.head.shape == "object" and self.head.records:
+            yield Record(self.head.records[0], 1)
         else:
             yield from decoding.records(self.path, self.name, self.head.shape, self.problems)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, text_of, time_of
 from ace.logs.head import Head, Record
 from ace.logs.messages import add_message, is_message, is_message_list
@@ -99,9 +100,6 @@ _ORDERS: Final = (
 _DEEPEST: Final = 10
 _MOST_TYPES: Final = 30
 _FEWEST_EVENTS: Final = 5
-_DIALOGUE: Final = re.compile(
-    r"^(user|human|customer|assistant|ai|agent|bot|system)[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE
-)
 
 
 class UnknownReader:
@@ -356,8 +354,8 @@ def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
         key = key_of(name)
         if key in _NEVER_LISTS:
             continue
-        if isinstance(item, str) and item.startswith("[") and key in _LISTS:
-            item = _parsed(item)
+        if isinstance(item, str) and key in _LISTS:
+            item = _parsed(item) if item.startswith("[") else _dialogue(item)
         if is_message_list(item):
             rank = _LISTS.index(key) if key in _LISTS else len(_LISTS)
             found.append((-len(item), rank, name, item))
@@ -365,6 +363,10 @@ def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
         return None
     _, _, name, item = min(found, key=lambda entry: entry[:2])
     return name, item
+
+
+def _dialogue(text: str) -> list[dict[str, str]]:
+    return [{"role": step["name"], "content": step["content"]} for step in steps_of_dialogue(text)]
 
 
 def _parsed(text: str) -> Any:
@@ -423,11 +425,9 @@ def _tokens(value: Mapping[str, Any]) -> Tokens:
 def _from_text(text: str) -> Run:
     """Return a text as one run: a dialogue by its speakers, and everything else as one message of the harness."""
     builder = RunBuilder()
-    marks = list(_DIALOGUE.finditer(text))
-    if len(marks) < 2 or text[: marks[0].start()].strip():
+    dialogue = steps_of_dialogue(text)
+    for step in dialogue:
+        add_message(builder, {"role": step["name"], "content": step["content"]}, step["place"])
+    if not dialogue:
         builder.message("harness", text, "1")
-        return builder.run()
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    for number, (mark, end) in enumerate(zip(marks, ends, strict=True), 1):
-        add_message(builder, {"role": mark[1].lower(), "content": text[mark.end() : end].strip()}, str(number))
     return builder.run()

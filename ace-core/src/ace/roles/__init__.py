@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         reflector_for,
         skill_manager_for,
     )
-    from ace.roles.trace_reading import read_trace
 
 __all__ = [
     "SKILLBOOK_USAGE_INSTRUCTIONS",
@@ -30,7 +29,6 @@ __all__ = [
     "SmallModelReflector",
     "SmallModelSkillManager",
     "agent_for",
-    "read_trace",
     "reflector_for",
     "skill_manager_for",
 ]
@@ -47,7 +45,6 @@ __getattr__, __dir__ = lazy_exports(
         "SmallModelReflector": "small_models",
         "SmallModelSkillManager": "small_models",
         "agent_for": "small_models",
-        "read_trace": "trace_reading",
         "reflector_for": "small_models",
         "skill_manager_for": "small_models",
     },

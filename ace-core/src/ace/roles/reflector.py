@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ace._internal.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
+from ace.logs.trace import StandardTrace, read_trace
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
@@ -19,9 +20,8 @@ from ace.roles.prompts import (
     make_skillbook_excerpt,
     recent_reflections_section,
 )
+from ace.roles.rendering import fit, fitted_sections, sections_as_text, sections_of
 from ace.roles.role_answers import checked_client, usable_answer
-from ace.roles.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
-from ace.roles.trace_reading.rendering import fit
 from ace.skill import SkillCase
 from ace.skillbook import PromptParts
 

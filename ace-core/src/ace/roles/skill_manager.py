@@ -23,8 +23,8 @@ from ace.roles.prompts import (
     format_optional,
     skills_for_prompt,
 )
+from ace.roles.rendering import cut_middle
 from ace.roles.role_answers import checked_client, usable_answer
-from ace.roles.trace_reading.rendering import cut_middle
 from ace.skill import TAGS, Skill
 from ace.skillbook.line_formats import one_line
 from ace.updates import OPERATION_TYPES, UpdateBatch, UpdateOperation

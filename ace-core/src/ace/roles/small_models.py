@@ -21,6 +21,7 @@ from ace.calls.calling import Calling
 from ace.calls.model_calls import redactor_for
 from ace.cases import cases_of, missing_values, worked_example
 from ace.cases.values import number_in
+from ace.logs.trace import StandardTrace, read_trace
 from ace.outputs import AgentOutput, ExtractedLearning, LenientOutput, Raw, ReflectorOutput, SkillManagerOutput, Text
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
@@ -37,10 +38,9 @@ from ace.roles.prompts import (
     word_runs,
 )
 from ace.roles.reflector import Execution, Reflector
+from ace.roles.rendering import cut_middle, fit
 from ace.roles.role_answers import usable_answer
 from ace.roles.skill_manager import SkillManager
-from ace.roles.trace_reading import StandardTrace, read_trace
-from ace.roles.trace_reading.rendering import cut_middle, fit
 from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook.selection import estimate_tokens
 from ace.updates import UpdateBatch, UpdateOperation

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ace._internal.arguments import checked_arguments, instance_of, with_method
 from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
 from ace.context import ACEStepContext
+from ace.logs.trace import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.pipeline import Pipeline, SubRunner
 from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
 from ace.roles.prompts import make_skillbook_excerpt, recent_reflections_section
 from ace.roles.small_models import is_small
-from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
 from ace.rr.prompt import (

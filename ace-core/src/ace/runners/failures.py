@@ -140,7 +140,7 @@ def _role_in(error: BaseException) -> str:
 
 def _beginning(sample: object, redactor: Redactor) -> str:
     """Return the beginning of a record as the reflector would see it: fields that contain keys are hidden."""
-    from ace.roles.trace_reading.plain import to_plain
+    from ace.logs.plain import to_plain
 
     text = json.dumps(redactor.redact_value(to_plain(sample)), ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]}..."

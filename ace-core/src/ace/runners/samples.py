@@ -13,19 +13,19 @@ import json
 import logging
 import math
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ace._internal.arguments import checked_class, whole_number
+from ace.logs.spool import StoredTrace
 from ace.protocols.errors import attribute_of
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.logs.plain import Plain
     from ace.pipeline import Pipeline
-    from ace.roles.trace_reading.plain import Plain
     from ace.skillbook.store import SampleKey
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "RecordedTrace",
     "SampleInFlight",
     "TraceGroup",
-    "UnreadRecord",
     "check_context",
     "check_items",
     "content_of",
@@ -109,24 +108,6 @@ class TraceGroup:
         return {"items": {trace.place: trace.record for trace in self.traces}}
 
 
-class UnreadRecord(ABC):
-    """A record that stays in its file until it is needed.
-
-    The only implementation is in the command line, which knows the files and is above the runners.
-    """
-
-    __slots__ = ()
-
-    @abstractmethod
-    def load(self) -> object:
-        """Return the record.
-
-        Raises:
-            OSError: The file cannot be read.
-            ValueError: The file contains something else now.
-        """
-
-
 def trace_identity(item: object, index: int) -> str:
     """Return the name of a sample or a trace. The same input has the same name in every epoch and every run.
 
@@ -191,7 +172,7 @@ def _bytes(item: object) -> bytes:
         return item
     if isinstance(item, str):
         return item.encode("utf-8", "surrogatepass")
-    from ace.roles.trace_reading.plain import to_plain
+    from ace.logs.plain import to_plain
 
     text = json.dumps(to_plain(item), sort_keys=True, ensure_ascii=True, default=str)
     return text.encode("utf-8")
@@ -258,29 +239,32 @@ def content_of(item: object, *, can_grow: bool = False) -> Content:
 
 
 class GrowingItems:
-    """A list of messages or steps, and the fields around it."""
+    """The steps of a trace, and the fields around them."""
 
     kind: Literal["items"] = "items"
 
-    def __init__(self, items: list[Plain], name: str = "", fields: Mapping[str, Plain] | None = None) -> None:
+    def __init__(self, items: list[Plain], fields: Mapping[str, Plain]) -> None:
         self._items = items
-        self._name = name
-        self._fields = {} if fields is None else fields
+        self._fields = fields
         self.length = len(items)
 
     def beginnings(self, lengths: object = None) -> Iterator[Beginning]:
         """Yield all beginnings, the shortest first; each item is hashed once."""
-        digest = _digest([self._fields.get(name) for name in (*_ID_FIELDS, *_questions())])
+        digest = _digest([self._fields.get(name) for name in ("question", *_ID_FIELDS)])
         for length, item in enumerate(self._items, 1):
             digest = _digest([digest, item])
             yield Beginning("items", length, digest)
 
     def after(self, length: int) -> object:
-        """Return the record without its first items."""
-        note = f"The first {length} of {self.length} messages were learned from before; what follows is new."
+        """Return the trace without its first steps, with the question and the answer of those that follow."""
+        note = f"The first {length} of {self.length} steps were learned from before; what follows is new."
         context = self._fields.get("context")
-        fields = {**self._fields, "context": f"{context}\n\n{note}" if context else note}
-        return {**fields, self._name or "messages": self._items[length:]}
+        new = self._items[length:]
+        said = [step for step in new if isinstance(step, dict) and step["kind"] == "message"]
+        asked = next((step["content"] for step in said if step["name"] == "user"), self._fields.get("question"))
+        answer = next((step["content"] for step in reversed(said) if step["name"] == "assistant"), "")
+        about = {"context": f"{context}\n\n{note}" if context else note, "question": asked, "answer": answer}
+        return {**self._fields, **about, "steps": new}
 
 
 class GrowingText:
@@ -320,50 +304,26 @@ def growing_record(item: object) -> GrowingItems | GrowingText | None:
 
 
 def _growing(record: object) -> GrowingItems | GrowingText | None:
-    from ace.protocols.trace_converters import find_trace_converter
-    from ace.roles.trace_reading.plain import decoded, parsed_json, to_plain
-    from ace.roles.trace_reading.reader import ALIASES, read_trace
+    from ace.logs.plain import decoded, parsed_json, to_plain
+    from ace.logs.trace import read_trace
 
-    if find_trace_converter(record) is not None:
-        trace = read_trace(record)
-        # The answer, and the text of all steps, would tell again what was learned.
-        kept = {name: value for name, value in trace.items() if name not in ("steps", "reasoning", "answer")}
-        steps = to_plain(trace["steps"])
-        return GrowingItems(steps, "steps", _fields_of(kept)) if isinstance(steps, list) and steps else None
     if isinstance(record, bytes | bytearray | memoryview):
         record = decoded(bytes(record))
-    if isinstance(record, str):
-        document = parsed_json(record)
-        if document is None:
-            return GrowingText(record) if record else None
-        record = document
-    plain = to_plain(record)
-    if isinstance(plain, list):
-        return GrowingItems(plain) if plain else None
-    if isinstance(plain, dict):
-        for name in ALIASES["steps"]:
-            items = plain.get(name)
-            if isinstance(items, list) and items:
-                return GrowingItems(items, name, {key: value for key, value in plain.items() if key != name})
-    return None
-
-
-def _fields_of(trace: Mapping[str, object]) -> dict[str, Plain]:
-    from ace.roles.trace_reading.plain import to_plain
-
-    fields = to_plain(trace)
-    return fields if isinstance(fields, dict) else {}
-
-
-def _questions() -> tuple[str, ...]:
-    from ace.roles.trace_reading.reader import ALIASES
-
-    return ALIASES["question"]
+    if isinstance(record, str) and parsed_json(record) is None:
+        return GrowingText(record) if record else None
+    trace = read_trace(record)
+    steps = to_plain(trace["steps"])
+    # What was found in the steps would tell again what was learned.
+    found = ("schema", "steps", "reasoning", "answer", "corrections", "rest")
+    kept = to_plain({name: value for name, value in trace.items() if name not in found})
+    if not isinstance(steps, list) or not steps or not isinstance(kept, dict):
+        return None
+    return GrowingItems(steps, {**kept, **trace["rest"]})
 
 
 def _record_of(item: object) -> object:
     record = item.record if isinstance(item, RecordedTrace) else item
-    return record.load() if isinstance(record, UnreadRecord) else record
+    return record.load() if isinstance(record, StoredTrace) else record
 
 
 def _digest_of_member(trace: RecordedTrace) -> str:
@@ -377,7 +337,7 @@ def _digest_of_member(trace: RecordedTrace) -> str:
 
 def _digest_of(record: object) -> str:
     from ace.environments import Sample
-    from ace.roles.trace_reading.plain import to_plain
+    from ace.logs.plain import to_plain
 
     if isinstance(record, Path) and record.is_file():
         with record.open("rb") as file:

@@ -152,7 +152,7 @@ def names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
         ctx: The context of the sample.
         redactor: The redactor of the prompt, which also redacts names.
     """
-    from ace.roles.trace_reading import shown_names, traces_in_batch
+    from ace.logs.trace import shown_names, traces_in_batch
 
     batch = traces_in_batch(ctx.trace)
     if batch is None:
@@ -237,7 +237,7 @@ class RecentReflections:
 
     def _text_of(self, reflection: ReflectorOutput) -> str:
         # Imported here, because it needs pydantic, which building a pipeline must not load.
-        from ace.roles.trace_reading.rendering import cut_middle
+        from ace.roles.rendering import cut_middle
 
         parts = (reflection.error_identification, reflection.correct_approach, reflection.key_insight)
         learned = (learning.learning for learning in reflection.extracted_learnings)

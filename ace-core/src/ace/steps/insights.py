@@ -24,9 +24,9 @@ from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 from ace.steps.trace_facts import is_known, read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
+    from ace.logs.trace import StandardTrace
     from ace.outputs import ExtractedLearning, ReflectorOutput
     from ace.redaction import Redactor
-    from ace.roles.trace_reading import StandardTrace
     from ace.skillbook import Skillbook
     from ace.steps.outcomes import SampleOutcome
 

@@ -22,8 +22,8 @@ from ace.skill import Skill, SkillCase
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.logs.trace import StandardTrace
     from ace.redaction import Redactor
-    from ace.roles.trace_reading import StandardTrace
 
 __all__ = [
     "KnownOfTask",
@@ -83,7 +83,7 @@ def read_trace_of(ctx: ACEStepContext) -> StandardTrace:
         AmbiguousTraceError: See `read_trace`.
         TraceConversionError: See `read_trace`.
     """
-    from ace.roles.trace_reading import read_trace  # rarely needed, and slow to import
+    from ace.logs.trace import read_trace  # rarely needed, and slow to import
 
     found = _found(ctx)
     return read_trace(ctx.trace) if found is None or found.standard is None else found.standard
@@ -107,7 +107,7 @@ def with_trace_facts(ctx: ACEStepContext, read: StandardTrace, *, keep_read: boo
         read: Its trace, as `read_trace` returns it.
         keep_read: Whether to keep the rest of it too, until `without_trace_read`.
     """
-    from ace.roles.trace_reading import traces_in_batch
+    from ace.logs.trace import traces_in_batch
 
     known = _known(ctx, [read]) if traces_in_batch(ctx.trace) is None else None
     kept = _Read(ctx.trace, read if keep_read else None, read["question"], known)
@@ -148,7 +148,7 @@ def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
     found = _found(ctx)
     if found is not None and found.known is not None:
         return found.known
-    from ace.roles.trace_reading import read_batch, traces_in_batch
+    from ace.logs.trace import read_batch, traces_in_batch
 
     batch = traces_in_batch(ctx.trace)
     return _known(ctx, [read_trace_of(ctx)] if batch is None else list(read_batch(batch)[0].values()))

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
+from ace.logs.plain import to_plain
 from ace.pipeline import CancellationToken, PipelineCancelled, StepProtocol, cancel_token_var
 from ace.plugins import ExecuteStepSpec
-from ace.roles.trace_reading.plain import to_plain
 from ace.skillbook import Skillbook
 from ace.testing.scripted_model import (
     FailingModel,

@@ -333,7 +333,7 @@ class _File:
 
     def _is_conversation(self) -> bool:
         """Whether each line that can be read is one message of one conversation."""
-        from ace.roles.trace_reading.reader import is_message
+        from ace.logs.messages import is_message
 
         self._file.seek(0)
         messages = 0
@@ -367,7 +367,7 @@ class _File:
 
     @staticmethod
     def _is_message(data: bytes) -> bool:
-        from ace.roles.trace_reading.reader import is_message
+        from ace.logs.messages import is_message
 
         try:
             return is_message(json.loads(data))

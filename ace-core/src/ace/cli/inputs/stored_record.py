@@ -18,7 +18,6 @@ from ace.protocols.trace_converters import (
     trace_converters,
     unregister_trace_converter,
 )
-from ace.runners.samples import UnreadRecord
 
 __all__ = [
     "ChangedRecordError",
@@ -49,7 +48,7 @@ class Part(NamedTuple):
     number: int
 
 
-class StoredRecord(Mapping[str, str], UnreadRecord):
+class StoredRecord(Mapping[str, str]):
     """The place of a record in a file. Other code identifies the record by its hash.
 
     Args:
@@ -195,7 +194,7 @@ def parsed_record(data: bytes, form: RecordForm, path: str, table: TableFormat |
         return list(_messages(data))
     if table is not None:
         return row_record(data, table)
-    from ace.roles.trace_reading.plain import decoded
+    from ace.logs.plain import decoded
 
     return decoded(data)
 
@@ -215,7 +214,7 @@ def readable_records() -> Iterator[None]:
     warned: set[str] = set()
 
     def converted(trace: object) -> Mapping[str, object]:
-        from ace.roles.trace_reading import read_trace
+        from ace.logs.trace import read_trace
 
         assert isinstance(trace, StoredRecord)
         record = read_trace(trace.load())

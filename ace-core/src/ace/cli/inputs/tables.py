@@ -209,15 +209,15 @@ def _names(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _usual_names() -> set[str]:
-    from ace.roles.trace_reading.reader import ALIASES
+    from ace.logs.trace import ALIASES
 
     return {*(name for names in ALIASES.values() for name in names), *_FURTHER_NAMES}
 
 
 def _value(name: str, field: str) -> object:
     """Return what a field holds: steps may be written as JSON, and success as a word."""
-    from ace.roles.trace_reading.plain import parsed_json
-    from ace.roles.trace_reading.reader import ALIASES
+    from ace.logs.plain import parsed_json
+    from ace.logs.trace import ALIASES
 
     if name == "success" and field.strip().lower() in ("true", "false"):
         return field.strip().lower() == "true"

@@ -11,11 +11,10 @@ from ace.cli.errors import UsageError
 from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
 from ace.cli.inputs.problems import problem_lines
 from ace.environments import Sample
-from ace.roles.trace_reading.reader import ALIASES
 
 __all__ = ["all_samples", "sample_of", "samples_in"]
 
-_QUESTION: Final = ALIASES["question"]
+_QUESTION: Final = ("question", "task", "input", "query", "prompt", "instruction")
 _GROUND_TRUTH: Final = ("ground_truth", "target", "expected", "expected_output", "reference", "answer", "label")
 
 

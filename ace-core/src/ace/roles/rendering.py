@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ace.roles.trace_reading.plain import as_text
-from ace.roles.trace_reading.reader import StandardTrace
+from ace.logs.plain import as_text
+from ace.logs.trace import StandardTrace
 from ace.traces import step_title, steps_as_text
 
 __all__ = ["Fitted", "Section", "cut_middle", "fit", "fitted_sections", "sections_as_text", "sections_of"]
