@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ace.integrations import Record, mapping_in, number_in, text_in
-from ace.traces import TraceStep
+from ace.logs import Step
 from ace_claude_code.conversation import Conversation, SubAgents
 from ace_claude_code.messages import Message
 
@@ -133,15 +133,15 @@ def costs_of_turns(conversation: Conversation) -> dict[int, float]:
     return found
 
 
-def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
+def metrics_of_steps(steps: Sequence[Step]) -> Metrics:
     """Return the numbers of all tool calls, and of those that failed or were denied.
 
     Args:
-        steps: The steps of the trace.
+        steps: The steps of the run.
     """
     return {
-        "tool_calls": sum(step["kind"] == "call" for step in steps),
-        "failed_tool_calls": sum(step["kind"] == "result" and step["is_error"] for step in steps),
+        "tool_calls": sum(step.kind == "call" for step in steps),
+        "failed_tool_calls": sum(step.kind == "result" and step.is_error for step in steps),
     }
 
 

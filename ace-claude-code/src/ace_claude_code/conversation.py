@@ -120,17 +120,18 @@ class _Tree:
         self._roots: set[str] = set()
         self._is_whole = True
         places = {text_in(record, "uuid"): at for at, record in reversed(list(enumerate(items)))}
-        for record in items:
+        for at, record in enumerate(items):
             own = text_in(record, "uuid")
             root, parent = _passed_over(text_in(record, "parentUuid", "logicalParentUuid"), omitted)
-            self.parents.append(places.get(parent) if parent else None)
+            before = places.get(parent, -1)
+            self.parents.append(before if parent and before >= 0 else None)
             if own and not (mixed and record.get("isSidechain")):
                 self._roots |= set() if parent else {root or own}
-                self._is_whole = self._is_whole and (not parent or parent in places)
+                self._is_whole = self._is_whole and (not parent or 0 <= before < at)
 
     @property
     def is_one(self) -> bool:
-        """Whether all messages come from one. Otherwise records were lost, and the others are read in their order."""
+        """Whether all messages come from one. Otherwise records were lost or moved, and all are read in their order."""
         return self._is_whole and len(self._roots) == 1
 
 

@@ -190,7 +190,7 @@ def run_of_lines(
         ended=max(times, default=None),
         cwd=text_in(facts, "cwd"),
         skill_ids=tuple(extract_cited_skill_ids("\n".join(own))),
-        rest=_facts_of_lines(facts, lines, shown),
+        metadata=_facts_of_lines(facts, lines, shown),
     )
 
 

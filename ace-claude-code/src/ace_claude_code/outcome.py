@@ -147,8 +147,8 @@ def denials_in(result: Record) -> list[str]:
 
 
 def _last_words(lines: Sequence[Message]) -> str:
-    own = (line.words for line in reversed(lines) if not line.of_subagent and line.is_of_model and line.words)
-    return next(own, "").strip()
+    own = [line for line in lines if line.is_of_model and line.words and not line.of_subagent]
+    return next((line.words for line in reversed(own) if not line.is_api_error), "").strip()
 
 
 def _ends_with_words(main: Sequence[Message]) -> bool:

@@ -203,12 +203,13 @@ def _corrections(lines: Sequence[Message]) -> list[TraceCorrection]:
 
 def _trace(run: Run, metrics: Metrics) -> Trace:
     """Return the trace of a run with all its metrics."""
-    trace = run.to_trace()
-    return {**trace, "metrics": {**trace["metrics"], **metrics, **metrics_of_steps(trace["steps"])}}
+    trace: Trace = {**run.to_trace()}
+    numbers = {**_object(trace["metrics"]), **metrics, **metrics_of_steps(run.steps)}
+    return {**trace, "metrics": numbers}
 
 
 def _empty(question: str) -> Trace:
-    return {**Run(task=question, success=False).to_trace(), "feedback": "", "corrections": []}
+    return {**Run(task=question, success=False).to_trace()}
 
 
 def _context(before: Sequence[_Said]) -> str:

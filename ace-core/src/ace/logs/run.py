@@ -112,6 +112,8 @@ class Run:
     """The name of the reader."""
     skill_ids: tuple[str, ...] = ()
     """The skills that the agent cited."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """What else is known about the run, for the metadata of the trace: a version, or what of the log is not read."""
     rest: Mapping[str, object] = field(default_factory=dict)
     """Further fields of the record which a reader of the trace may want to see, as JSON values."""
 
@@ -126,7 +128,7 @@ class Run:
             "duration_seconds": seconds,
             "score": self.score,
         }
-        metadata = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
+        known = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
         trace = {
             "schema": 1,
             "trace_id": self.id,
@@ -141,7 +143,7 @@ class Run:
             "steps": steps,
             "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
-            "metadata": {name: value for name, value in metadata.items() if value},
+            "metadata": {**{name: value for name, value in known.items() if value}, **self.metadata},
             "rest": dict(self.rest),
         }
         return cast("StandardTraceDict", trace)
