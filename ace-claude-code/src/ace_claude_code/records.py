@@ -1,16 +1,16 @@
-"""Reads the JSON lines of a stream or a transcript, and skips other lines."""
+"""The records of a stream or a transcript, without those that say nothing."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ace.integrations import Record, list_in, mapping_in, text_in
+from ace.logs import Problem, Source, file_source, live_source, text_source
 
 __all__ = ["PRIVATE", "Records", "TranscriptError", "TranscriptSource", "events_in", "read_records"]
 
@@ -19,6 +19,9 @@ TranscriptSource = str | bytes | os.PathLike[str] | Iterable[Mapping[str, object
 
 PRIVATE = "[private]"
 """The replacement of a passage between `<private>` and `</private>`."""
+_WHAT_TO_GIVE = (
+    "give a transcript of ~/.claude/projects, or the output of 'claude -p --output-format stream-json --verbose'"
+)
 _PRIVATE_PASSAGE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
 _FIELDS_WITH_TEXT = ("message", "attachment", "content", "result")
@@ -133,27 +136,21 @@ def read_records(source: TranscriptSource) -> Records:
     if isinstance(source, str) and (not source.strip() or "\n" in source or source.lstrip().startswith("{")):
         source = source.encode("utf-8", "surrogatepass")
     if isinstance(source, bytes):
-        return _from_lines(source, "")
+        return _collected(text_source(source), "")
     if isinstance(source, str | os.PathLike):
-        return _from_lines(_read_file(Path(source)), str(source))
-    items = (source,) if isinstance(source, Mapping) else source
-    return _collected(enumerate(items, 1), "", 0, "")
+        return _collected(_file(Path(source)), str(source))
+    return _collected(live_source([source] if isinstance(source, Mapping) else list(source)), "")
 
 
-def _read_file(path: Path) -> bytes:
+def _file(path: Path) -> Source:
     try:
-        return path.read_bytes()
+        return file_source(path)
     except FileNotFoundError:
         raise TranscriptError(
             f"no such transcript: {str(path)!r}; transcripts are in ~/.claude/projects/*/SESSION.jsonl"
         ) from None
-    except IsADirectoryError:
-        raise TranscriptError(f"{str(path)!r} is a folder; give one of the .jsonl files in it") from None
-
-
-def _from_lines(data: bytes, name: str) -> Records:
-    found, problems = _parsed_lines(data)
-    return _collected(found, name, len(problems), next(iter(problems), ""))
+    except ValueError as error:
+        raise TranscriptError(f"{path}: no records of Claude Code found ({error}); {_WHAT_TO_GIVE}") from None
 
 
 def events_in(data: bytes) -> tuple[tuple[Record, ...], int]:
@@ -162,43 +159,36 @@ def events_in(data: bytes) -> tuple[tuple[Record, ...], int]:
     Args:
         data: What the binary printed.
     """
-    found, problems = _parsed_lines(data)
-    return tuple(_without_private(record) for _, record in found), len(problems)
+    source = text_source(data)
+    values = [value for value, _ in source.records()]
+    events = tuple(_without_private(value) for value in values if isinstance(value, dict))
+    return events, len(values) - len(events) + _count(source.problems)
 
 
-def _parsed_lines(data: bytes) -> tuple[list[tuple[int, Record]], list[str]]:
-    found: list[tuple[int, Record]] = []
-    problems: list[str] = []
-    # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
-            problems.append(f"line {number}: {error}")
-            continue
-        if isinstance(record, dict):
-            found.append((number, record))
-        else:
-            problems.append(f"line {number} is not a JSON object")
-    return found, problems
-
-
-def _collected(items: Iterable[tuple[int, Record]], name: str, skipped: int, problem: str) -> Records:
-    records = Records(name, skipped_lines=skipped)
+def _collected(source: Source, name: str) -> Records:
+    if source.shape == "folder":
+        raise TranscriptError(f"{name!r} is a folder; give one of the .jsonl files in it")
+    records = Records(name)
     number = 0
-    for line, record in items:
-        records.add(record, line)
-        number += 1
+    for value, line in source.records():
+        if isinstance(value, Mapping):
+            records.add(value, line)
+            number += 1
+        else:
+            records.skipped_lines += 1
+    records.skipped_lines += _count(source.problems)
     if records.unknown_types.total() == number:
         where = f"{name}: " if name else ""
+        problem = f"; {source.problems[0]}" if source.problems else ""
         raise TranscriptError(
-            f"{where}no records of Claude Code found ({number} other records, {skipped} lines without a "
-            f"JSON object{'; ' + problem if problem else ''}); give a transcript of ~/.claude/projects, or the output "
-            "of 'claude -p --output-format stream-json --verbose'"
+            f"{where}no records of Claude Code found ({number} other records, {records.skipped_lines} lines without a "
+            f"JSON object{problem}); {_WHAT_TO_GIVE}"
         )
     return records
+
+
+def _count(problems: Sequence[Problem]) -> int:
+    return sum(problem.count for problem in problems)
 
 
 def _without_private(record: Record) -> Record:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ace.logs.reader import LogReader
     from ace.logs.reading import read_runs, readers, register_log_reader, unregister_log_reader
     from ace.logs.run import Problem, Run, Speaker, Step, Tokens
-    from ace.logs.source import Source, file_source, live_source
+    from ace.logs.source import Source, file_source, live_source, text_source
     from ace.logs.speakers import spoken_by_user
     from ace.logs.trace import read_trace, runs_in
 
@@ -53,6 +53,7 @@ __all__ = [
     "spoken_by_user",
     "success_of",
     "text_of",
+    "text_source",
     "time_of",
     "unregister_log_reader",
 ]
@@ -90,6 +91,7 @@ __getattr__, __dir__ = lazy_exports(
         "spoken_by_user": "speakers",
         "success_of": "outcomes",
         "text_of": "building",
+        "text_source": "source",
         "time_of": "building",
         "unregister_log_reader": "reading",
     },

@@ -26,6 +26,7 @@ __all__ = [
     "kind_of_bytes",
     "kind_of_text",
     "opened",
+    "opened_bytes",
     "signature_of",
     "suffix_of",
 ]
@@ -157,10 +158,23 @@ def opened(path: Path, damage: Damage) -> LogFile:
             stored, size = _unpacked(path, modules, command), None
             start = _first(stored)
             break
+    return _log_file(stored, start, size, damage)
+
+
+def opened_bytes(data: bytes, damage: Damage) -> LogFile:
+    """Open a text in memory.
+
+    Args:
+        data: The text in any of the encodings of files.
+        damage: Where damage is noted.
+    """
+    return _log_file(io.BytesIO(data), data[:_SAMPLE], len(data), damage)
+
+
+def _log_file(stored: BinaryIO, start: bytes, size: int | None, damage: Damage) -> LogFile:
     mark, encoding = next(((mark, name) for mark, name in _MARKS if start.startswith(mark)), (b"", _guessed(start)))
     stored.read(len(mark))
-    raw = _Utf8(stored, encoding, None if size is None else size - len(mark), damage)
-    return LogFile(raw)
+    return LogFile(_Utf8(stored, encoding, None if size is None else size - len(mark), damage))
 
 
 def _unpacked(path: Path, modules: tuple[str, ...], command: str) -> BinaryIO:

@@ -167,6 +167,8 @@ class Problem:
     """The line, from 1; None if the problem is the file itself."""
     reason: str
     """What is wrong, and what to do about it."""
+    count: int = 1
+    """How often it occurs in the file, for damage that is named once."""
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}, line {self.line}"
