@@ -316,6 +316,15 @@ def test_a_stream_without_its_end_has_no_outcome(tmp_path: Path) -> None:
     assert (run.success, run.is_interrupted) == (None, True)
 
 
+def test_what_is_damaged_is_a_problem_and_what_is_unknown_is_counted(tmp_path: Path) -> None:
+    path = stored(tmp_path / "s.jsonl", [*SESSION, {"type": "hologram", "sessionId": "s1"}])
+    with path.open("ab") as file:
+        file.write(b'no JSON\n{"type": "us')
+    [run] = runs_of(path)
+    assert (len(run.steps), run.metadata["unknown_types"]) == (5, {"hologram": 1})
+    assert {found.line for found in read_runs(path) if isinstance(found, Problem)} == {8, 9}
+
+
 def test_a_file_without_messages_says_so(tmp_path: Path) -> None:
     path = stored(tmp_path / "s.jsonl", [record("user", "u1", None, "<bash-input>ls</bash-input>")])
     assert runs_of(path) == []
