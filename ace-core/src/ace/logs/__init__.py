@@ -12,6 +12,7 @@ from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+    from ace.logs.decoding import NotALogError
     from ace.logs.head import Head, Record, Shape
     from ace.logs.mapping import LogMapping, MappingError, StepMapping
     from ace.logs.messages import add_message, add_messages
@@ -28,6 +29,7 @@ __all__ = [
     "LogMapping",
     "LogReader",
     "MappingError",
+    "NotALogError",
     "Problem",
     "Record",
     "Run",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazy_exports(
         "LogMapping": "mapping",
         "LogReader": "reader",
         "MappingError": "mapping",
+        "NotALogError": "decoding",
         "Problem": "run",
         "Record": "head",
         "Run": "run",

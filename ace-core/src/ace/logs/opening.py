@@ -155,8 +155,9 @@ def opened(path: Path, damage: Damage) -> LogFile:
     for signature, modules, command in _COMPRESSIONS:
         if signature.match(start):
             stored.close()
+            start = _first(_unpacked(path, modules, command))
+            # Opened again, because not every module can go back.
             stored, size = _unpacked(path, modules, command), None
-            start = _first(stored)
             break
     return _log_file(stored, start, size, damage)
 
@@ -188,13 +189,12 @@ def _unpacked(path: Path, modules: tuple[str, ...], command: str) -> BinaryIO:
 
 
 def _first(file: BinaryIO) -> bytes:
-    """Return the first bytes of unpacked data, and go back; damage is noted when they are read again."""
-    try:
-        start = file.read(_SAMPLE)
-    except (*_BROKEN_ARCHIVE, OSError):
-        return b""
-    file.seek(0)
-    return start
+    """Return the first bytes of unpacked data; damage is noted when they are read again."""
+    with file:
+        try:
+            return file.read(_SAMPLE)
+        except Exception:  # every module has an error of its own
+            return b""
 
 
 def _guessed(start: bytes) -> str:
@@ -247,7 +247,7 @@ class _Utf8(io.RawIOBase):
         try:
             # A larger read would lose what comes before the damage in it.
             return self._part(size)
-        except (*_BROKEN_ARCHIVE, OSError):
+        except Exception:  # every module has an error of its own
             self._damage.note(UNPACKED_IN_PART)
             self._left = 0
             return b""
