@@ -51,7 +51,7 @@ class RunBuilder:
         self.has_open_text_call = False
         """Whether the agent called a tool in its text, so that the next message of the role `user` is the result."""
 
-    def message(self, speaker: Speaker, text: str, place: str = "", *, name: str = "") -> None:
+    def message(self, speaker: Speaker, text: str, place: str = "", *, name: str = "", is_error: bool = False) -> None:
         """Add a message, unless it is empty or repeats the step before it.
 
         Args:
@@ -59,16 +59,25 @@ class RunBuilder:
             text: What was said.
             place: Its position in the log.
             name: The name of the speaker in the log, if it has one.
+            is_error: Whether it says that the model failed.
         """
         text = text.strip()
         last = self.steps[-1] if self.steps else None
         if text and not (last and last.kind == "message" and (last.speaker, last.content) == (speaker, text)):
-            self.steps.append(Step(kind="message", speaker=speaker, name=name, content=text, place=place))
+            self.steps.append(
+                Step(kind="message", speaker=speaker, name=name, content=text, is_error=is_error, place=place)
+            )
 
-    def thought(self, text: str, place: str = "") -> None:
-        """Add a thought of the agent, unless it is empty."""
+    def thought(self, text: str, place: str = "", *, name: str = "") -> None:
+        """Add a thought of the agent, unless it is empty.
+
+        Args:
+            text: The thought.
+            place: Its position in the log.
+            name: The sub-agent that thinks, if it is one.
+        """
         if text.strip():
-            self.steps.append(Step(kind="thought", speaker="agent", content=text.strip(), place=place))
+            self.steps.append(Step(kind="thought", speaker="agent", name=name, content=text.strip(), place=place))
 
     def call(self, name: str, arguments: object, call_id: str = "", place: str = "", *, is_text: bool = False) -> None:
         """Add the call of a tool.
@@ -131,6 +140,11 @@ class RunBuilder:
     def ends_with_call(self) -> bool:
         """Whether nothing follows the last call, so that the run was interrupted in it."""
         return bool(self.steps) and self.steps[-1].kind == "call"
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call has no result so far."""
+        return bool(self._open)
 
     def has_step(self, kind: str, speaker: str) -> bool:
         """Return whether there is such a step.

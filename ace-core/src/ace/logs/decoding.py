@@ -44,6 +44,7 @@ from ace.logs.opening import (
     kind_of_bytes,
     kind_of_text,
     opened,
+    opened_bytes,
     signature_of,
     suffix_of,
 )
@@ -51,7 +52,7 @@ from ace.logs.run import Problem
 from ace.logs.sqlite import tables_of
 from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
-__all__ = ["NotALogError", "head_of", "records", "text"]
+__all__ = ["NotALogError", "head_of", "records", "records_of_lines", "text"]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonlines")
 _TEXT_IN_HEAD: Final = 64 * 1024
@@ -224,6 +225,20 @@ def records(path: Path, name: str, shape: Shape, problems: list[Problem]) -> Ite
     with opened(path, damage) as file:
         yield from _records(file, path, shape, damage)
     problems += [problem for problem in damage.problems(name) if problem not in problems]
+
+
+def records_of_lines(data: bytes, name: str, problems: list[Problem]) -> Iterator[Record]:
+    """Yield the values of JSON Lines in memory, and note what is damaged, as for a file.
+
+    Args:
+        data: The lines.
+        name: What people know them as.
+        problems: The list to which problems are added.
+    """
+    damage = Damage()
+    with opened_bytes(data, damage) as file:
+        yield from line_records(file, damage)
+    problems += damage.problems(name)
 
 
 def _records(file: BufferedReader, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
-from ace.logs.reading import reader_for, readers
+from ace.logs.reading import read_runs, reader_for, readers
 from ace.logs.run import Run
 from ace.logs.source import live_source
 from ace.logs.spool import StoredTrace
@@ -77,7 +78,7 @@ def read_trace(trace: object) -> StandardTrace:
     plain = _plain(trace)
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
-    runs = runs_in(plain)
+    runs = runs_in(trace if isinstance(trace, Path) else plain)
     if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
         runs = [_of_items(plain)]
     if len(runs) > 1:
@@ -110,12 +111,14 @@ def runs_in(value: object) -> list[Run]:
     """Return the runs in an object in memory, such as the parsed content of a log.
 
     Args:
-        value: Any object.
+        value: Any object; of a `Path`, the log there is read.
 
     Example:
         >>> [run.task for run in runs_in([{"question": "2+2?", "answer": "4"}, {"question": "3+3?", "answer": "6"}])]
         ['2+2?', '3+3?']
     """
+    if isinstance(value, Path):
+        return [found for found in read_runs(value) if isinstance(found, Run)]
     source = live_source(_plain(value))
     reader = reader_for(source.head, readers())
     return [] if reader is None else [found for found in reader.runs(source) if isinstance(found, Run)]
