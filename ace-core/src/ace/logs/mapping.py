@@ -15,7 +15,7 @@ from ace.logs.outcomes import is_failed_output, number_of, success_of
 from ace.logs.run import Problem, Run, Tokens
 from ace.logs.source import Source
 
-__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping"]
+__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping", "mappings_in"]
 
 
 class MappingError(ValueError):

@@ -106,7 +106,8 @@ class Run:
     is_interrupted: bool = False
     """Whether the run ended before the agent was done, for example because a person stopped it."""
     place: str = ""
-    """Where the run was found: the file, and the number of the run in it if there are several."""
+    """Where the run was found. A reader may give the number of a line or a name of its own; the file is added to a
+    number, and is the place of a run that is alone in it."""
     format: str = ""
     """The name of the reader."""
     skill_ids: tuple[str, ...] = ()
@@ -165,9 +166,13 @@ class Problem:
     reason: str
     """What is wrong, and what to do about it."""
 
+    @property
+    def place(self) -> str:
+        """The file, and the line in it, such as `logs/a.jsonl#12`."""
+        return self.file if self.line is None else f"{self.file}#{self.line}"
+
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}, line {self.line}"
-        return f"{place}: {self.reason}"
+        return f"{self.place}: {self.reason}"
 
 
 def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:

@@ -131,8 +131,9 @@ class UnknownReader:
                 break
         kind = _kind([record.value for record in first])
         if kind == "records":
+            has_lines = source.shape in ("lines", "values", "table")
             for record in _chain(first, records):
-                yield _from_record(record.value, shared, record)
+                yield _from_record(record.value, shared, record, is_line=has_lines)
             return
         every = [*first, *records]
         for name, items in _groups(every).items():
@@ -299,7 +300,7 @@ def _no_steps(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in message.items() if key_of(name) in outcomes}
 
 
-def _from_record(value: Any, shared: Mapping[str, Any], record: Record) -> Run:
+def _from_record(value: Any, shared: Mapping[str, Any], record: Record, *, is_line: bool) -> Run:
     if not isinstance(value, dict):
         return _from_text(value) if isinstance(value, str) else _from_text(text_of(value))
     taken: set[str] = set()
@@ -344,7 +345,7 @@ def _from_record(value: Any, shared: Mapping[str, Any], record: Record) -> Run:
         "tokens": _tokens(value),
     }
     rest = {name: item for name, item in value.items() if name not in taken and item not in (None, "", [], {})}
-    return builder.run(**fields, rest=rest)
+    return builder.run(**fields, rest=rest, place=str(record.line) if is_line else "")
 
 
 def _message_list(value: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
