@@ -172,7 +172,8 @@ class Problem:
         return self.file if self.line is None else f"{self.file}#{self.line}"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        where = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{where}: {self.reason}"
 
 
 def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:

@@ -417,9 +417,9 @@ def _joined(value: object) -> str:
 
 def _tokens(value: Mapping[str, Any]) -> Tokens:
     usage = _field(value, ("usage", "tokenusage", "tokens"))
-    found = usage if isinstance(usage, dict) else value
-    sent = number_of(_field(found, ("inputtokens", "prompttokens", "input")))
-    written = number_of(_field(found, ("outputtokens", "completiontokens", "output")))
+    found = usage if isinstance(usage, dict) else {}
+    sent = number_of(_field({**value, **found}, ("inputtokens", "prompttokens")) or _field(found, ("input",)))
+    written = number_of(_field({**value, **found}, ("outputtokens", "completiontokens")) or _field(found, ("output",)))
     return Tokens(input=None if sent is None else int(sent), output=None if written is None else int(written))
 
 

@@ -86,7 +86,7 @@ def execution_to_trace(trace: object) -> StandardTraceDict:
         ('Fix the imports', False)
         >>> print(trace["feedback"])
         The outcome is failure.
-        tsc -p . failed: a.ts:1: error: Cannot find module './b' (tsc)
+        tsc failed at 1: $ tsc -p . ... a.ts:1: error: Cannot find module './b' (tsc)
     """
     return _run(_read(trace)).to_trace()
 
