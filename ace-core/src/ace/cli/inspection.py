@@ -139,9 +139,10 @@ def _print_not_understood(summary: LogSummary) -> None:
         for name, counts in sorted(summary.formats.items())
         if (keys := counts.unread_keys())
     ]
-    lines += [str(problem) for problem in summary.problems[:_PROBLEMS_SHOWN]]
-    if len(summary.problems) > _PROBLEMS_SHOWN:
-        lines.append(f"... and {len(summary.problems) - _PROBLEMS_SHOWN} more")
+    problems = [str(problem) for problem in summary.problems if problem.kind != "doubt"]
+    lines += problems[:_PROBLEMS_SHOWN]
+    if len(problems) > _PROBLEMS_SHOWN:
+        lines.append(f"... and {len(problems) - _PROBLEMS_SHOWN} more")
     if summary.side_files:
         lines.append(f"{counted(summary.side_files, 'file')} beside the logs were skipped: they are no runs")
     lines += list(summary.questions())

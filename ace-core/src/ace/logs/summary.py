@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -108,8 +108,6 @@ class _FileCounts:
     runs: int = 0
     empty: int = 0
     """Runs with several steps and neither task nor answer."""
-    telling: int = 0
-    """Runs with steps, an outcome, a right answer or a remark: something to learn from."""
     id: str = ""
     has_other_ids: bool = False
 
@@ -118,7 +116,6 @@ class _FileCounts:
         self.id = run.id
         self.runs += 1
         self.empty += not run.task and not run.answer and len(run.steps) != 1
-        self.telling += bool(run.steps or run.reason or run.truth or run.success is not None or run.score is not None)
 
 
 @dataclass
@@ -150,25 +147,32 @@ class LogSummary:
         self.problems.append(problem)
 
     @property
+    def has_losses(self) -> bool:
+        """Whether something in the logs could not be read."""
+        return any(problem.kind == "loss" for problem in self.problems)
+
+    @property
     def runs(self) -> int:
         """The runs of all formats."""
         return sum(counts.runs for counts in self.formats.values())
 
     def questions(self) -> Iterator[str]:
         """Yield what a person has to confirm before these runs are paid for, a sentence for each file in doubt."""
+        yield from (str(problem) for problem in self.problems if problem.kind == "doubt")
         for name, counts in self._files.items():
             if counts.empty * 2 > counts.runs:
                 yield f"{name}: {counts.empty} of {counts.runs} runs have neither a task nor an answer"
             elif counts.runs >= _FEWEST and counts.id and not counts.has_other_ids:
                 yield f"{name}: all {counts.runs} runs have the id {counts.id!r}, so they may be one run"
-            elif counts.runs >= _FEWEST and not counts.telling:
-                yield f"{name}: nothing says which of the {counts.runs} answers are right or what happened"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
             "formats": {name: counts.as_json() for name, counts in sorted(self.formats.items())},
-            "problems": [{"file": p.file, "line": p.line, "reason": p.reason} for p in self.problems],
+            "problems": [
+                {"file": problem.file, "line": problem.line, "reason": problem.reason, "kind": problem.kind}
+                for problem in self.problems
+            ],
             "side_files": self.side_files,
             "questions": list(self.questions()),
         }
@@ -178,15 +182,3 @@ def file_of(run: Run) -> str:
     """Return the file in which a run was found."""
     name, hash_sign, number = run.place.rpartition("#")
     return name if hash_sign and number.isdigit() else run.place
-
-
-def estimated(counts: Mapping[str, FormatCounts], *, calls_per_run: int, prompt_tokens: int) -> tuple[int, int]:
-    """Return how many calls learning takes, and how many tokens these send.
-
-    Args:
-        counts: The counts by format.
-        calls_per_run: The calls that a run takes.
-        prompt_tokens: The tokens that a call sends beside the trace.
-    """
-    runs = sum(found.runs for found in counts.values())
-    return runs * calls_per_run, sum(found.tokens for found in counts.values()) + runs * calls_per_run * prompt_tokens
