@@ -129,11 +129,7 @@ class RunBuilder:
                 return
 
     def run(self, **fields: Any) -> Run:
-        """Return the run. Without a task or an answer among the fields, they are those of the messages.
-
-        Args:
-            fields: Fields of `Run`; empty ones are derived from the steps where this is possible.
-        """
+        """Return the run with these fields of `Run`. Without a task or an answer, they are those of the messages."""
         task = fields.pop("task", "") or self._first("person")
         answer = fields.pop("answer", "") or self._last_answer()
         return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)
