@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ace.logs.run import Run, Speaker, Step
 
-__all__ = ["RunBuilder", "fields_of", "text_of", "time_of"]
+__all__ = ["RunBuilder", "fields_of", "key_of", "text_of", "time_of", "without_repetitions"]
 
 _MILLISECONDS_FROM: Final = 1e11
 """Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
@@ -86,7 +88,8 @@ class RunBuilder:
             is_error: Whether the tool failed.
         """
         self.has_open_text_call = False
-        open_call = next((pair for pair in self._open if not call_id or pair[0] == call_id), None)
+        wanted = call_id if call_id in self._names else ""
+        open_call = next((pair for pair in self._open if pair[0] == wanted or not call_id), None)
         if open_call is not None:
             self._open.remove(open_call)
             call_id, name = open_call[0], name or open_call[1]
@@ -180,6 +183,39 @@ def time_of(value: object) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+@functools.lru_cache(maxsize=4096)
+def key_of(name: object) -> str:
+    """Return a name of a field without capitals, spaces, hyphens and underscores.
+
+    Example:
+        >>> key_of("actualOutput") == key_of("actual_output")
+        True
+    """
+    return re.sub(r"[\s_-]+", "", name).lower() if isinstance(name, str) else ""
+
+
 def fields_of(value: object) -> Mapping[str, Any]:
     """Return a JSON object, or an empty one for any other value."""
     return value if isinstance(value, dict) else {}
+
+
+def without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
+    """Yield runs without those whose steps the next run repeats and continues: growing histories count once.
+
+    Args:
+        runs: The runs in the order of the log.
+    """
+    last: Run | None = None
+    for run in runs:
+        if last is not None and not _continues(last, run):
+            yield last
+        last = run
+    if last is not None:
+        yield last
+
+
+def _continues(earlier: Run, later: Run) -> bool:
+    said = [(step.kind, step.speaker, step.content) for step in earlier.steps]
+    follows = [(step.kind, step.speaker, step.content) for step in later.steps[: len(said)]]
+    is_dialogue = any(step.speaker == "person" for step in earlier.steps)
+    return is_dialogue and len(later.steps) > len(said) and said == follows

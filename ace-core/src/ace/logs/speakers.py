@@ -41,6 +41,14 @@ _HARNESS_BEGINS: Final = (
     "<output>",
     "OBSERVATION:",
     "Observation:",
+    "Tool result:",
+    "Tool output:",
+    "Tool response:",
+    "<tool_result",
+    "<tool_response>",
+    "<tool_output>",
+    "<function_result",
+    "<observation>",
 )
 """How messages begin that known programs send to the model in the role `user`."""
 _ADDED: Final = re.compile(r"<(system-reminder|environment_details)>.*?</\1>", re.DOTALL)
