@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypedDict, TypeGuard
@@ -11,7 +11,7 @@ from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
 from ace.logs.reading import read_runs, reader_for, readers
-from ace.logs.run import Run
+from ace.logs.run import Problem, Run
 from ace.logs.source import live_source
 from ace.logs.spool import StoredTrace
 from ace.protocols.trace_converters import TraceConversionError, converted_trace, find_trace_converter
@@ -61,7 +61,8 @@ def read_trace(trace: object) -> StandardTrace:
 
     Raises:
         AmbiguousTraceError: Two converters claim the trace with the same score.
-        TraceConversionError: The converter that claims it cannot convert it, or it holds several runs.
+        TraceConversionError: The converter that claims it cannot convert it, it holds several runs, or a reader
+            recognises it and says why it cannot read it.
 
     Example:
         >>> trace = read_trace({"task": "2+2?", "output": 4, "temperature": 1})
@@ -78,7 +79,11 @@ def read_trace(trace: object) -> StandardTrace:
     plain = _plain(trace)
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
-    runs = runs_in(trace if isinstance(trace, Path) else plain)
+    found = list(_found_in(trace if isinstance(trace, Path) else plain))
+    runs = [run for run in found if isinstance(run, Run)]
+    problems = [problem for problem in found if isinstance(problem, Problem)]
+    if problems and not runs:
+        raise TraceConversionError(problems[0].reason)
     if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
         runs = [_of_items(plain)]
     if len(runs) > 1:
@@ -117,11 +122,17 @@ def runs_in(value: object) -> list[Run]:
         >>> [run.task for run in runs_in([{"question": "2+2?", "answer": "4"}, {"question": "3+3?", "answer": "6"}])]
         ['2+2?', '3+3?']
     """
+    return [found for found in _found_in(value if isinstance(value, Path) else _plain(value)) if isinstance(found, Run)]
+
+
+def _found_in(value: Path | Plain) -> Iterator[Run | Problem]:
     if isinstance(value, Path):
-        return [found for found in read_runs(value) if isinstance(found, Run)]
-    source = live_source(_plain(value))
+        yield from read_runs(value)
+        return
+    source = live_source(value)
     reader = reader_for(source.head, readers())
-    return [] if reader is None else [found for found in reader.runs(source) if isinstance(found, Run)]
+    if reader is not None:
+        yield from reader.runs(source)
 
 
 _OWN: Final = ("check", "corrections", "skill_ids")
