@@ -77,15 +77,6 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def failed_result(self) -> BrowserResult:
         return BrowserResult("Book a berth.", success=False, error="it ran out of steps")
 
-    @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        step = {
-            "model_output": None,
-            "result": [{"is_done": True, "success": True, "extracted_content": "Berth 4."}],
-            "state": {"url": "http://127.0.0.1/", "title": "Harbour", "tabs": [], "interacted_element": []},
-        }
-        return ({"history": [step]},)
-
 
 @pytest.mark.usefixtures("chromium")
 class TestIntegration(Shared, IntegrationConformance):

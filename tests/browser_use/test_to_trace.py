@@ -10,10 +10,10 @@ import pytest
 from browser_use import Tools
 from browser_use.agent.views import AgentHistoryList, AgentOutput
 
+from ace import read_trace
 from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.environments import Sample
-from ace.roles import read_trace
 from ace_browser_use import BrowserResult, BrowserToTrace, history_to_trace
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -42,7 +42,7 @@ def test_a_task_that_was_done() -> None:
     in_second = [(step["kind"], step["name"]) for step in trace["steps"] if step["place"] == "3"]
     assert in_second == [
         ("message", "page"),
-        ("thought", "agent"),
+        ("thought", "assistant"),
         ("call", "input"),
         ("result", "input"),
         ("call", "click"),

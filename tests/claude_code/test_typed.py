@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ace import read_trace
 from ace.cases import cases_of
-from ace.roles import read_trace
 from ace_claude_code import transcript_to_trace, transcript_to_turn_traces
 from tests.claude_code.samples import TRANSCRIPTS, assistant, user
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ace.testing import IntegrationConformance, PluginConformance, TraceConverterConformance
+from ace_openclaw import StoredSession, read_session
 
 
-def session(stop_reason: str, **more: object) -> list[object]:
+def session(stop_reason: str, **more: object) -> StoredSession:
     asked = {"role": "user", "content": "2+2?"}
     answered = {"role": "assistant", "stopReason": stop_reason, "content": [{"type": "text", "text": "4"}], **more}
-    return [{"type": "message", "message": asked}, {"type": "message", "message": answered}]
+    return read_session([{"type": "message", "message": asked}, {"type": "message", "message": answered}])
 
 
 class Shared:
@@ -37,7 +38,3 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     @pytest.fixture
     def failed_result(self) -> object:
         return session("error", errorMessage="no route")
-
-    @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        return (session("stop"),)

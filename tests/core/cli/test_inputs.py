@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from ace import read_trace
 from ace.cli.errors import UsageError
 from ace.cli.inputs import ChangedRecordError, GatheredTraces, StoredRecord, gather_traces, readable_records
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
-from ace.roles import read_trace
 from tests.support.subprocesses import run_python
 from tests.support.users import ordinary_user
 

@@ -22,6 +22,7 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 
+from ace import read_trace
 from ace.cli import main
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, StoredRecord, event_files, gather_traces, readable_records
@@ -30,7 +31,6 @@ from ace.cli.settings import load_settings
 from ace.context import ACEStepContext
 from ace.evaluation import TrainingLog
 from ace.protocols.trace_converters import AmbiguousTraceError, TraceConversionError
-from ace.roles import read_trace
 from ace.roles.rendering import fitted_sections, sections_of
 from ace.skillbook import Skillbook
 from ace.skillbook.errors import SkillbookError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ace import read_trace
 from ace.cli.inputs import GatheredTraces, StoredRecord, gather_traces, readable_records
-from ace.roles import read_trace
 from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedServer
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ace import read_trace
 from ace.cli.inputs import gather_traces, readable_records
 from ace.otlp import records_in, spans_to_trace
-from ace.roles import read_trace
 from ace.traces import StandardTraceDict
 from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
@@ -40,7 +40,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
     def run(library: str) -> Path:
         path = folder / f"{library}.jsonl"
         if not path.exists():
-            command = [sys.executable, "-m", "tests.core.otlp.instrumented_agent", library, str(path)]
+            command = [sys.executable, "-m", "tests.core.logs.spans.instrumented_agent", library, str(path)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
         return path

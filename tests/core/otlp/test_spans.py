@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from ace import read_trace
 from ace.cli.errors import UsageError
 from ace.cli.inputs import gather_traces, readable_records
 from ace.otlp import parts_of, recognise, records_in, spans_to_trace
 from ace.protocols import TraceConversionError
-from ace.roles import read_trace
 from tests.support.command_line import ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer

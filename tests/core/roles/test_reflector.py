@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ace.logs import read_trace
 from ace.outputs import AgentOutput
-from ace.roles import Reflector, read_trace
+from ace.roles import Reflector
 from ace.roles.prompts import REFLECTOR_PROMPT
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for

@@ -126,7 +126,7 @@ def test_of_a_conversation_that_has_grown_only_the_new_turns_are_learned(world: 
     [prompt] = world.reflected()
     assert "New question?" in prompt and "New answer." in prompt
     assert "Old question?" not in prompt and "Old answer." not in prompt
-    assert "The first 2 of 4 messages were learned from before" in prompt
+    assert "The first 2 of 4 steps were learned from before" in prompt
     assert world.learn(trace(*longer)) == [True]
     longest = (*longer, "Last question?")
     assert world.learn(trace(*longest)) == [False]

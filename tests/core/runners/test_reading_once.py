@@ -86,7 +86,7 @@ def test_a_wrapper_that_changes_the_trace_decides_what_is_sent() -> None:
     with ScriptedServer(script) as server:
         client = client_for(server)
         runner = TraceAnalyser.from_roles(reflector=wrapped(client), skill_manager=SkillManager(client))
-        [result] = runner.run([{"question": "How do we round?", "notes": SECRET}])
+        [result] = runner.run([{"question": "How do we round?", "memo": SECRET}])
         assert result.error is None
         [prompt] = [request.text for request in server.requests if request.role == "reflector"]
     assert SECRET not in prompt

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ace.logs.trace import ALIASES
 from ace.protocols import TraceConverter, register_trace_converter, unregister_trace_converter
 from ace.runners import TraceAnalyser
 from tests.support import secrets_world
@@ -60,7 +59,7 @@ def messages(place: int) -> list[dict[str, Any]]:
     return found
 
 
-NAMES = [name for names in ALIASES.values() for name in names]
+NAMES = ["question", "prompt", "response", "rationale", "correction", "target", "context", "messages", "trajectory"]
 NAMES += ["metadata", "anything_else", "Question", "OUTPUT"]
 TRACES: dict[str, Any] = {f"dict {name}": {"q": THING, name: f"{MARK}"} for name in NAMES}
 TRACES |= {

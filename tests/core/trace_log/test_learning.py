@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ace import read_trace
 from ace.cli.inputs import gather_traces, readable_records
 from ace.protocols import TraceConversionError
-from ace.roles import read_trace
 from ace.runners.samples import trace_identity
 from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, execution_to_trace
 from tests.support.command_line import Run

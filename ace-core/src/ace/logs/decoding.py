@@ -28,7 +28,6 @@ import re
 import sqlite3
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
@@ -45,13 +44,15 @@ from ace.logs.opening import (
     kind_of_bytes,
     kind_of_text,
     opened,
+    opened_bytes,
     signature_of,
     suffix_of,
 )
 from ace.logs.run import Problem
+from ace.logs.sqlite import tables_of
 from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
-__all__ = ["NotALogError", "head_of", "records", "text"]
+__all__ = ["NotALogError", "head_of", "records", "records_of_lines", "text"]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonlines")
 _TEXT_IN_HEAD: Final = 64 * 1024
@@ -95,13 +96,8 @@ def head_of(path: Path, most: int) -> Head:
 
 
 def _tables(path: Path) -> list[str]:
-    # Without the write-ahead log, reading creates no file beside the database.
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
-            return [
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
-            ]
+        return tables_of(path)
     except sqlite3.Error as error:
         raise NotALogError(f"an SQLite database that cannot be read: {error}") from error
 
@@ -231,6 +227,20 @@ def records(path: Path, name: str, shape: Shape, problems: list[Problem]) -> Ite
     with opened(path, damage) as file:
         yield from _records(file, path, shape, damage)
     problems += [problem for problem in damage.problems(name) if problem not in problems]
+
+
+def records_of_lines(data: bytes, name: str, problems: list[Problem]) -> Iterator[Record]:
+    """Yield the values of JSON Lines in memory, and note what is damaged, as for a file.
+
+    Args:
+        data: The lines.
+        name: What people know them as.
+        problems: The list to which problems are added.
+    """
+    damage = Damage()
+    with opened_bytes(data, damage) as file:
+        yield from line_records(file, damage)
+    problems += damage.problems(name)
 
 
 def _records(file: BufferedReader, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:

@@ -26,6 +26,7 @@ __all__ = [
     "kind_of_bytes",
     "kind_of_text",
     "opened",
+    "opened_bytes",
     "signature_of",
     "suffix_of",
 ]
@@ -158,6 +159,22 @@ def opened(path: Path, damage: Damage, most: int | None = None) -> BufferedReade
             stored, size = _unpacked(path, modules, command), None
             start = _first(stored)
             break
+    return _log_file(stored, start, size, damage, most)
+
+
+def opened_bytes(data: bytes, damage: Damage) -> BufferedReader:
+    """Open a text in memory.
+
+    Args:
+        data: The text in any of the encodings of files.
+        damage: Where damage is noted.
+    """
+    return _log_file(io.BytesIO(data), data[:_SAMPLE], len(data), damage)
+
+
+def _log_file(
+    stored: BinaryIO, start: bytes, size: int | None, damage: Damage, most: int | None = None
+) -> BufferedReader:
     mark, encoding = next(((mark, name) for mark, name in _MARKS if start.startswith(mark)), (b"", _guessed(start)))
     stored.read(len(mark))
     raw = _Utf8(stored, encoding, None if size is None else size - len(mark), damage, most)
@@ -175,13 +192,12 @@ def _unpacked(path: Path, modules: tuple[str, ...], command: str) -> BinaryIO:
 
 
 def _first(file: BinaryIO) -> bytes:
-    """Return the first bytes of unpacked data, and go back; damage is noted when they are read again."""
-    try:
-        start = file.read(_SAMPLE)
-    except (*_BROKEN_ARCHIVE, OSError):
-        return b""
-    file.seek(0)
-    return start
+    """Return the first bytes of unpacked data; damage is noted when they are read again."""
+    with file:
+        try:
+            return file.read(_SAMPLE)
+        except Exception:  # every module has an error of its own
+            return b""
 
 
 def _guessed(start: bytes) -> str:
@@ -235,7 +251,7 @@ class _Utf8(io.RawIOBase):
         try:
             # A larger read would lose what comes before the damage in it.
             return self._part(size)
-        except (*_BROKEN_ARCHIVE, OSError):
+        except Exception:  # every module has an error of its own
             self._damage.note(UNPACKED_IN_PART)
             self._left = 0
             return b""

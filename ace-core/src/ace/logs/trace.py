@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypedDict, TypeGuard
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
+from ace.logs.building import RunBuilder
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
-from ace.logs.reading import reader_for, readers
+from ace.logs.reading import read_runs, reader_for, readers
 from ace.logs.run import Run
 from ace.logs.source import live_source
 from ace.logs.spool import StoredTrace
@@ -75,28 +78,54 @@ def read_trace(trace: object) -> StandardTrace:
     plain = _plain(trace)
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
-    runs = runs_in(plain)
+    runs = runs_in(trace if isinstance(trace, Path) else plain)
+    if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
+        runs = [_of_items(plain)]
     if len(runs) > 1:
         raise TraceConversionError(
             f"this {type(trace).__name__} holds {len(runs)} runs; give the runs to the runner one by one: "
             "ace.logs.runs_in(...) returns them"
         )
-    return _from_fields(_fields_of(runs[0].to_trace())) if runs else _empty()
+    return _from_run(runs[0]) if runs else _empty()
+
+
+def _of_items(items: list[Plain]) -> Run:
+    """Return a list as one run: its items are not runs, and the caller says that it is one trace."""
+    builder = RunBuilder()
+    for number, item in enumerate(items, 1):
+        builder.message("harness", as_text(item), str(number))
+    return builder.run()
+
+
+def _from_run(run: Run) -> StandardTrace:
+    """Return the trace of a run, in which further fields of a record with the names of ours mean the same."""
+    own = {name: value for name, value in run.rest.items() if name in _OWN}
+    reasoning = next((run.rest[name] for name in _REASONING if run.rest.get(name)), "")
+    rest = {name: value for name, value in run.rest.items() if name not in (*_OWN, *_REASONING)}
+    trace = replace(run, rest=rest).to_trace()
+    about = {"reasoning": reasoning} if reasoning and not run.steps else {}
+    return _from_fields(_fields_of({**trace, **about, **own}))
 
 
 def runs_in(value: object) -> list[Run]:
     """Return the runs in an object in memory, such as the parsed content of a log.
 
     Args:
-        value: Any object.
+        value: Any object; of a `Path`, the log there is read.
 
     Example:
         >>> [run.task for run in runs_in([{"question": "2+2?", "answer": "4"}, {"question": "3+3?", "answer": "6"}])]
         ['2+2?', '3+3?']
     """
+    if isinstance(value, Path):
+        return [found for found in read_runs(value) if isinstance(found, Run)]
     source = live_source(_plain(value))
     reader = reader_for(source.head, readers())
     return [] if reader is None else [found for found in reader.runs(source) if isinstance(found, Run)]
+
+
+_OWN: Final = ("check", "corrections", "skill_ids")
+_REASONING: Final = ("reasoning", "thoughts", "rationale")
 
 
 def _plain(value: object) -> Plain:
@@ -144,10 +173,12 @@ def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
     was_converted = fields.get("schema") == 1
     trace = _empty()
     trace["steps"] = steps = _take_steps(rest)
-    for name in ("question", "context", "reasoning", "answer"):
-        trace[name] = as_text(rest.pop(name, None))
-    for name in ("feedback", "ground_truth"):
-        trace[name] = as_text(rest.pop(name, None)) or None
+    trace["question"] = as_text(rest.pop("question", None))
+    trace["context"] = as_text(rest.pop("context", None))
+    trace["reasoning"] = as_text(rest.pop("reasoning", None))
+    trace["answer"] = as_text(rest.pop("answer", None))
+    trace["feedback"] = as_text(rest.pop("feedback", None)) or None
+    trace["ground_truth"] = as_text(rest.pop("ground_truth", None)) or None
     success = rest.get("success")
     if success is None or isinstance(success, bool):
         trace["success"] = success
@@ -290,15 +321,16 @@ _STEP_KEYS = frozenset(TraceStep.__annotations__)
 
 
 def _is_standard_step(item: dict[str, Plain]) -> bool:
-    texts = all(isinstance(item.get(key), str) for key in ("name", "content", "place"))
-    return texts and set(item) == _STEP_KEYS and item["kind"] in _KINDS and isinstance(item["is_error"], bool)
+    texts = (item.get(key, "") for key in ("name", "place"))
+    is_step = item.get("kind") in _KINDS and isinstance(item.get("content"), str) and item.keys() <= _STEP_KEYS
+    return is_step and all(isinstance(text, str) for text in texts) and isinstance(item.get("is_error", False), bool)
 
 
 def _kept(item: dict[str, Plain]) -> TraceStep:
     return trace_step(
         _KINDS[as_text(item["kind"])],
-        as_text(item["name"]),
+        as_text(item.get("name")),
         as_text(item["content"]),
-        as_text(item["place"]),
-        is_error=item["is_error"] is True,
+        as_text(item.get("place")),
+        is_error=item.get("is_error") is True,
     )

@@ -256,11 +256,15 @@ class GrowingItems:
             yield Beginning("items", length, digest)
 
     def after(self, length: int) -> object:
-        """Return the trace without its first steps."""
+        """Return the trace without its first steps, with the question and the answer of those that follow."""
         note = f"The first {length} of {self.length} steps were learned from before; what follows is new."
         context = self._fields.get("context")
-        fields = {**self._fields, "context": f"{context}\n\n{note}" if context else note}
-        return {**fields, "steps": self._items[length:]}
+        new = self._items[length:]
+        said = [step for step in new if isinstance(step, dict) and step["kind"] == "message"]
+        asked = next((step["content"] for step in said if step["name"] == "user"), self._fields.get("question"))
+        answer = next((step["content"] for step in reversed(said) if step["name"] == "assistant"), "")
+        about = {"context": f"{context}\n\n{note}" if context else note, "question": asked, "answer": answer}
+        return {**self._fields, **about, "steps": new}
 
 
 class GrowingText:
@@ -309,10 +313,9 @@ def _growing(record: object) -> GrowingItems | GrowingText | None:
         return GrowingText(record) if record else None
     trace = read_trace(record)
     steps = to_plain(trace["steps"])
-    # The answer, and the text of all steps, would tell again what was learned.
-    kept = to_plain(
-        {name: value for name, value in trace.items() if name not in ("steps", "reasoning", "answer", "rest")}
-    )
+    # What was found in the steps would tell again what was learned.
+    found = ("schema", "steps", "reasoning", "answer", "corrections", "rest")
+    kept = to_plain({name: value for name, value in trace.items() if name not in found})
     if not isinstance(steps, list) or not steps or not isinstance(kept, dict):
         return None
     return GrowingItems(steps, {**kept, **trace["rest"]})
