@@ -77,6 +77,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.first_result
 	python -m benchmarks.prompt_reuse
 	python -m benchmarks.transcripts
+	python -m benchmarks.logs
 	python -m benchmarks.similarity
 	python -m benchmarks.reflection
 	python -m benchmarks.tracing

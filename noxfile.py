@@ -288,6 +288,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.service_scale", "--quick")
     session.run("python", "-m", "benchmarks.first_result", "--quick")
     session.run("python", "-m", "benchmarks.transcripts", "--quick")
+    session.run("python", "-m", "benchmarks.logs", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
     session.run("python", "-m", "benchmarks.reflection", "--quick")
     session.run("python", "-m", "benchmarks.tracing", "--quick")
