@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +21,20 @@ _MOST_TOKENS: Final = 32_000
 _MUCH_TEXT: Final = 200
 """Characters in a field, summed over the runs, from which on it is listed if it was not read."""
 _MOST_KEYS: Final = 8
+_FILES_NAMED: Final = 3
+
+
+_NUMBERS: Final = (
+    "runs",
+    "with_task",
+    "with_answer",
+    "succeeded",
+    "failed",
+    "calls",
+    "failed_calls",
+    "turns",
+    "tokens",
+)
 
 
 @dataclass
@@ -78,6 +92,19 @@ class FormatCounts:
             self.first = began if self.first is None else min(self.first, began)
             self.last = began if self.last is None else max(self.last, began)
 
+    def include(self, other: FormatCounts) -> None:
+        """Add the counts of another format.
+
+        Args:
+            other: Its counts.
+        """
+        self.files |= other.files
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unread += other.unread
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
+
     def unread_keys(self) -> list[str]:
         """Return the fields that hold much text and were not understood, the largest first."""
         return [name for name, size in self.unread.most_common(_MOST_KEYS) if size >= _MUCH_TEXT]
@@ -107,9 +134,13 @@ class _FileCounts:
 
     runs: int = 0
     empty: int = 0
-    """Runs with several steps and neither task nor answer."""
+    """Runs with neither a task nor an answer."""
+    lone: int = 0
+    """Runs with only a task or only an answer, as the lines of an event log would be read."""
     telling: int = 0
     """Runs with steps, an outcome, a right answer or a remark: something to learn from."""
+    steps: int = 0
+    """The steps of all runs."""
     id: str = ""
     has_other_ids: bool = False
 
@@ -117,8 +148,25 @@ class _FileCounts:
         self.has_other_ids = self.has_other_ids or not run.id or (self.runs > 0 and run.id != self.id)
         self.id = run.id
         self.runs += 1
-        self.empty += not run.task and not run.answer and len(run.steps) != 1
+        self.steps += len(run.steps)
+        self.empty += not run.task and not run.answer
+        self.lone += bool(run.task) != bool(run.answer) and len(run.steps) <= 1 and not run.reason and not run.truth
         self.telling += bool(run.steps or run.reason or run.truth or run.success is not None or run.score is not None)
+
+    def doubt(self) -> str:
+        """Return why the runs may not be what the user means, with places for numbers; empty if nothing is doubtful."""
+        is_one_text = self.runs == 1 and self.steps == 1
+        if self.empty * 2 > self.runs and not is_one_text:
+            return "{empty} of {runs} runs have neither a task nor an answer"
+        if self.runs < _FEWEST:
+            return ""
+        if self.id and not self.has_other_ids:
+            return "all {runs} runs have the same id as the others of their file, so they may be one run"
+        if (self.empty + self.lone) * 2 > self.runs:
+            return "most of the {runs} runs have only a task or only an answer, as the lines of an event log would"
+        if not self.telling:
+            return "none of the {runs} runs has an outcome, a right answer or steps, so there is little to learn from"
+        return ""
 
 
 @dataclass
@@ -154,15 +202,22 @@ class LogSummary:
         """The runs of all formats."""
         return sum(counts.runs for counts in self.formats.values())
 
+    def total(self) -> FormatCounts:
+        """Return the counts of all formats together."""
+        total = FormatCounts()
+        for counts in self.formats.values():
+            total.include(counts)
+        return total
+
     def questions(self) -> Iterator[str]:
-        """Yield what a person has to confirm before these runs are paid for, a sentence for each file in doubt."""
+        """Yield what a person has to confirm before these runs are paid for, a sentence for each kind of doubt."""
+        found: dict[str, dict[str, _FileCounts]] = {}
         for name, counts in self._files.items():
-            if counts.empty * 2 > counts.runs:
-                yield f"{name}: {counts.empty} of {counts.runs} runs have neither a task nor an answer"
-            elif counts.runs >= _FEWEST and counts.id and not counts.has_other_ids:
-                yield f"{name}: all {counts.runs} runs have the id {counts.id!r}, so they may be one run"
-            elif counts.runs >= _FEWEST and not counts.telling:
-                yield f"{name}: nothing says which of the {counts.runs} answers are right or what happened"
+            if doubt := counts.doubt():
+                found.setdefault(doubt, {})[name] = counts
+        for doubt, files in found.items():
+            runs = sum(counts.runs for counts in files.values())
+            yield f"{_named(list(files))}: {doubt.format(runs=runs, empty=sum(file.empty for file in files.values()))}"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -180,13 +235,6 @@ def file_of(run: Run) -> str:
     return name if hash_sign and number.isdigit() else run.place
 
 
-def estimated(counts: Mapping[str, FormatCounts], *, calls_per_run: int, prompt_tokens: int) -> tuple[int, int]:
-    """Return how many calls learning takes, and how many tokens these send.
-
-    Args:
-        counts: The counts by format.
-        calls_per_run: The calls that a run takes.
-        prompt_tokens: The tokens that a call sends beside the trace.
-    """
-    runs = sum(found.runs for found in counts.values())
-    return runs * calls_per_run, sum(found.tokens for found in counts.values()) + runs * calls_per_run * prompt_tokens
+def _named(files: Sequence[str]) -> str:
+    more = len(files) - _FILES_NAMED
+    return ", ".join(files[:_FILES_NAMED]) + (f" and {more} more" if more > 0 else "")
