@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ace.logs.run import Problem, Run, Step, Tokens
     from ace.logs.source import Source, file_source, live_source
     from ace.logs.speakers import spoken_by_user
-    from ace.logs.trace import read_trace, runs_in
+    from ace.logs.trace import read_trace, runs_in, traces_in
 
 __all__ = [
     "Head",
@@ -52,6 +52,7 @@ __all__ = [
     "success_of",
     "text_of",
     "time_of",
+    "traces_in",
     "unregister_log_reader",
 ]
 
@@ -87,6 +88,7 @@ __getattr__, __dir__ = lazy_exports(
         "success_of": "outcomes",
         "text_of": "building",
         "time_of": "building",
+        "traces_in": "trace",
         "unregister_log_reader": "reading",
     },
 )
