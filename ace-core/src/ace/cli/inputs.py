@@ -312,8 +312,9 @@ def gather_traces(
         with FoundRuns(paths, wanted or RunFilter()) as found_runs:
             for found in found_runs:
                 if isinstance(found, Problem):
-                    gathered.problems.append(found)
                     gathered.summary.add_problem(found)
+                    if found.kind == "loss":
+                        gathered.problems.append(found)
                     continue
                 has_runs = True
                 if not accepts(found):

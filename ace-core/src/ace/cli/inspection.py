@@ -6,7 +6,6 @@ import os
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,7 @@ from ace.cli.console import counted, is_terminal, note, print_text, result_strea
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import chosen_model
 from ace.cli.questions import can_ask, says_yes
-from ace.logs import Problem
+from ace.logs.summary import problems_told
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
@@ -27,8 +26,6 @@ _CALLS_PER_RUN: Final = 2
 _PROMPT_TOKENS: Final = 2_500
 """What these calls send beside the trace, on average: instructions, skills and the findings."""
 _ANSWER_TOKENS: Final = 600
-_REASONS_SHOWN: Final = 12
-_PLACES_SHOWN: Final = 3
 _LARGE: Final = 10_000
 _HEADINGS: Final = (
     *("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens"),
@@ -78,7 +75,7 @@ def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> boo
     questions = list(summary.questions())
     if not questions or assume_yes or settings.limit is not None or settings.format is not None:
         return True
-    told = "; ".join(questions)
+    told = ". ".join(questions)
     if not can_ask():
         raise UsageError(f"{told}. Nothing was learned: {_DECIDES}")
     for question in questions:
@@ -174,7 +171,7 @@ def _print_not_understood(summary: LogSummary) -> None:
         for name, counts in sorted(summary.formats.items())
         if (keys := counts.unread_keys())
     ]
-    lines += problems_told(summary.problems)
+    lines += problems_told([problem for problem in summary.problems if problem.kind != "doubt"])
     if summary.side_files:
         lines.append(f"{counted(summary.side_files, 'file')} beside the logs were skipped: they are not runs")
     lines += list(summary.questions())
@@ -195,27 +192,6 @@ def _wrapped(line: str) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def problems_told(problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield a line for each reason, with the first places where it was found.
-
-    Args:
-        problems: What cannot be read.
-
-    Example:
-        >>> list(problems_told([Problem("a", 6, "a damaged line"), Problem("b", 2, "a damaged line")]))
-        ['a, line 6; b, line 2: a damaged line']
-    """
-    reasons: dict[str, list[Problem]] = {}
-    for problem in problems:
-        reasons.setdefault(problem.reason, []).append(problem)
-    for reason, found in islice(reasons.items(), _REASONS_SHOWN):
-        places = "; ".join(problem.where for problem in found[:_PLACES_SHOWN])
-        more = len(found) - _PLACES_SHOWN
-        yield f"{places}{f' and {more} more' if more > 0 else ''}: {reason}"
-    if len(reasons) > _REASONS_SHOWN:
-        yield f"... and {len(reasons) - _REASONS_SHOWN} more reasons; --json lists all problems"
 
 
 def _title(name: str) -> str:

@@ -182,7 +182,7 @@ class Settings:
         "Read the files with the reader of this name instead of the one that fits their content.",
         group="Files",
         commands=_OF_INPUTS,
-        common=("learn", "inspect"),
+        common=("inspect",),
         of_run=False,
     )
     map: str | None = option(
@@ -190,7 +190,7 @@ class Settings:
         "Read logs of your own with the mappings in this TOML file, which say where tasks, answers and steps are.",
         group="Files",
         commands=_OF_INPUTS,
-        common=("learn", "inspect"),
+        common=("inspect",),
         of_run=False,
         is_path=True,
     )

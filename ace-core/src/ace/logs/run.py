@@ -165,6 +165,8 @@ class Problem:
     """The line, from 1; None if the problem is the file itself."""
     reason: str
     """What is wrong, and what to do about it."""
+    kind: Literal["loss", "notice", "doubt"] = "loss"
+    """Whether something is lost, everything is read nevertheless, or a person should decide before runs are paid for."""
 
     @property
     def place(self) -> str:

@@ -6,22 +6,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from ace.logs.building import text_of
 from ace.logs.run import Problem, Run
 
-__all__ = ["FormatCounts", "LogSummary"]
+__all__ = ["FormatCounts", "LogSummary", "problems_told"]
 
 _FEWEST: Final = 3
-"""Runs of a file from which on it is asked whether they were meant to be runs."""
+"""Runs of a file from which on one id for all of them is no accident."""
+_MANY: Final = 20
+"""Runs of a file from which on it is asked whether there is anything to learn from: fewer cost little."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 32_000
 """A longer trace is cut before it is sent."""
 _MUCH_TEXT: Final = 200
 """Characters in a field, summed over the runs, from which on it is listed if it was not read."""
 _MOST_KEYS: Final = 8
-_FILES_NAMED: Final = 3
+_REASONS_SHOWN: Final = 12
+_PLACES_SHOWN: Final = 3
 
 
 _NUMBERS: Final = (
@@ -158,10 +162,10 @@ class _FileCounts:
         is_one_text = self.runs == 1 and self.steps == 1
         if self.empty * 2 > self.runs and not is_one_text:
             return "{empty} of {runs} runs have neither a task nor an answer"
-        if self.runs < _FEWEST:
-            return ""
-        if self.id and not self.has_other_ids:
+        if self.runs >= _FEWEST and self.id and not self.has_other_ids:
             return "all {runs} runs have the same id as the others of their file, so they may be one run"
+        if self.runs < _MANY:
+            return ""
         if (self.empty + self.lone) * 2 > self.runs:
             return "most of the {runs} runs have only a task or only an answer, as the lines of an event log would"
         if not self.telling:
@@ -198,6 +202,11 @@ class LogSummary:
         self.problems.append(problem)
 
     @property
+    def has_losses(self) -> bool:
+        """Whether something in the logs could not be read."""
+        return any(problem.kind == "loss" for problem in self.problems)
+
+    @property
     def runs(self) -> int:
         """The runs of all formats."""
         return sum(counts.runs for counts in self.formats.values())
@@ -211,19 +220,23 @@ class LogSummary:
 
     def questions(self) -> Iterator[str]:
         """Yield what a person has to confirm before these runs are paid for, a sentence for each kind of doubt."""
+        yield from problems_told([problem for problem in self.problems if problem.kind == "doubt"])
         found: dict[str, dict[str, _FileCounts]] = {}
         for name, counts in self._files.items():
             if doubt := counts.doubt():
                 found.setdefault(doubt, {})[name] = counts
         for doubt, files in found.items():
             runs = sum(counts.runs for counts in files.values())
-            yield f"{_named(list(files))}: {doubt.format(runs=runs, empty=sum(file.empty for file in files.values()))}"
+            yield f"{_listed(list(files))}: {doubt.format(runs=runs, empty=sum(file.empty for file in files.values()))}"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
             "formats": {name: counts.as_json() for name, counts in sorted(self.formats.items())},
-            "problems": [{"file": p.file, "line": p.line, "reason": p.reason} for p in self.problems],
+            "problems": [
+                {"file": problem.file, "line": problem.line, "reason": problem.reason, "kind": problem.kind}
+                for problem in self.problems
+            ],
             "side_files": self.side_files,
             "questions": list(self.questions()),
         }
@@ -235,6 +248,25 @@ def file_of(run: Run) -> str:
     return name if hash_sign and number.isdigit() else run.place
 
 
-def _named(files: Sequence[str]) -> str:
-    more = len(files) - _FILES_NAMED
-    return ", ".join(files[:_FILES_NAMED]) + (f" and {more} more" if more > 0 else "")
+def problems_told(problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield a line for each reason, with the first places where it was found.
+
+    Args:
+        problems: What cannot be read.
+
+    Example:
+        >>> list(problems_told([Problem("a", 6, "a damaged line"), Problem("b", 2, "a damaged line")]))
+        ['a, line 6; b, line 2: a damaged line']
+    """
+    reasons: dict[str, list[str]] = {}
+    for problem in problems:
+        reasons.setdefault(problem.reason, []).append(problem.where)
+    for reason, places in islice(reasons.items(), _REASONS_SHOWN):
+        yield f"{_listed(places)}: {reason}"
+    if len(reasons) > _REASONS_SHOWN:
+        yield f"... and {len(reasons) - _REASONS_SHOWN} more reasons; --json lists all problems"
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = len(places) - _PLACES_SHOWN
+    return "; ".join(places[:_PLACES_SHOWN]) + (f" and {more} more" if more > 0 else "")

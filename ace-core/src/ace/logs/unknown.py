@@ -278,7 +278,8 @@ def _from_items(
     if is_events:
         yield source.problem(
             f"{len(records)} records without a task look like the events of one run, and are read as one; "
-            "say how to read them with --map"
+            "say how to read them with --map",
+            kind="doubt",
         )
     objects = [record.value for record in records if isinstance(record.value, dict)]
     outcome = next(

@@ -103,7 +103,7 @@ def _inspected(paths: list[str], settings: Settings, *, show: int | None, is_eve
     else:
         for problem in summary.problems:
             print_text(str(problem))
-    return WITH_FAILURES if summary.problems or not summary.runs else DONE
+    return WITH_FAILURES if summary.has_losses or not summary.runs else DONE
 
 
 def _show(run: Run, *, as_json: bool) -> None:
