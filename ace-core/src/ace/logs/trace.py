@@ -25,6 +25,7 @@ __all__ = [
     "read_trace",
     "runs_in",
     "shown_names",
+    "traces_in",
     "traces_in_batch",
 ]
 
@@ -80,22 +81,50 @@ def read_trace(trace: object) -> StandardTrace:
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
     found = list(_found_in(trace if isinstance(trace, Path) else plain))
-    runs = [run for run in found if isinstance(run, Run)]
-    problems = [problem for problem in found if isinstance(problem, Problem)]
-    if problems and not runs:
-        raise TraceConversionError(problems[0].reason)
-    if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
-        runs = [_of_items(plain)]
+    runs = _runs_or_one(found, plain)
+    if not runs and (problem := next((item for item in found if isinstance(item, Problem)), None)) is not None:
+        raise TraceConversionError(problem.reason)
     if len(runs) > 1:
         raise TraceConversionError(
             f"this {type(trace).__name__} holds {len(runs)} runs; give the runs to the runner one by one: "
-            "ace.logs.runs_in(...) returns them"
+            "ace.logs.traces_in(...) returns them"
         )
     return _from_run(runs[0]) if runs else _empty()
 
 
+def traces_in(value: object) -> list[object]:
+    """Return the traces of an object that may hold several runs, such as the export of a tracing tool.
+
+    Args:
+        value: Any object.
+
+    Returns:
+        A standard trace for each run; an object that is one trace is returned as it is.
+
+    Example:
+        >>> found = traces_in([{"task": "2+2?", "output": "4"}, {"task": "1+1?", "output": "2"}])
+        >>> [trace["question"] for trace in found]
+        ['2+2?', '1+1?']
+        >>> traces_in({"task": "2+2?", "output": "4"})
+        [{'task': '2+2?', 'output': '4'}]
+    """
+    if value is None or isinstance(value, StoredTrace | AnswerTrace) or find_trace_converter(value) is not None:
+        return [value]
+    plain = _plain(value)
+    runs = [] if isinstance(plain, dict) and _is_standard(plain) else _runs_or_one(_found_in(plain), plain)
+    return [_from_run(run) for run in runs] if len(runs) > 1 else [value]
+
+
+def _runs_or_one(found: Iterable[Run | Problem], plain: Plain) -> list[Run]:
+    """Return the runs in a value. A list whose items are not all runs is one: the caller says that it is one trace."""
+    runs = [item for item in found if isinstance(item, Run)]
+    if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
+        return [_of_items(plain)]
+    return runs
+
+
 def _of_items(items: list[Plain]) -> Run:
-    """Return a list as one run: its items are not runs, and the caller says that it is one trace."""
+    """Return a list as one run."""
     builder = RunBuilder()
     for number, item in enumerate(items, 1):
         builder.message("harness", as_text(item), str(number))
