@@ -6,10 +6,9 @@ import io
 import json
 from typing import Any
 
+from ace.cli.inputs.splitting import list_elements
 from hypothesis import given
 from hypothesis import strategies as st
-
-from ace.cli.inputs.splitting import list_elements
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

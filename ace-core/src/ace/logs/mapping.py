@@ -16,7 +16,7 @@ from ace.logs.outcomes import is_failed_output, is_infrastructure, number_of, su
 from ace.logs.run import Problem, Run, Tokens
 from ace.logs.source import Source
 
-__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping"]
+__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping", "mappings_in"]
 
 
 class MappingError(ValueError):

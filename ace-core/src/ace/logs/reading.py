@@ -186,17 +186,32 @@ def read_source(source: Source, reader: LogReader) -> Iterator[Run | Problem]:
         source: The source.
         reader: Its reader.
     """
+    first: Run | None = None
     number = 0
     try:
         for found in reader.runs(source):
-            if isinstance(found, Run):
-                number += 1
-                found = replace(found, place=found.place or f"{source.name}#{number}", format=reader.name)
-            yield found
+            if isinstance(found, Problem):
+                yield found
+                continue
+            number += 1
+            if number == 2 and first is not None:
+                yield _placed(first, source, reader, 1)
+            if number == 1:
+                first = found  # its place depends on whether there are others
+            else:
+                yield _placed(found, source, reader, number)
     except Exception as error:  # of a plugin, or of a file that changes while it is read
         _logger.debug("the reader %r failed", reader.name, exc_info=True)
         yield source.problem(f"the reader {reader.name!r} failed: {type(error).__name__}: {error_text(error)}")
+    if number == 1 and first is not None:
+        yield _placed(first, source, reader, None)
     yield from source.problems
+
+
+def _placed(run: Run, source: Source, reader: LogReader, number: int | None) -> Run:
+    """Return a run with its format and its place: its own name, or the file and what tells it from others in it."""
+    own = run.place or ("" if number is None else str(number))
+    return replace(run, place=f"{source.name}#{own}" if own.isdigit() else own or source.name, format=reader.name)
 
 
 class SideFiles:
