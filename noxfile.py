@@ -253,17 +253,17 @@ def tutorial(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def agents(session: nox.Session) -> None:
-    """The integrations with Claude Code and OpenClaw, from their sources, with the newest releases of both."""
+    """The integrations and the readers of logs, from their sources, with the newest releases of the agents."""
     install_for_development(session)
     with tempfile.TemporaryDirectory(prefix="ace-agents-") as name:
         folder = Path(name)  # its tools are found before those of the checkout
         for path in ("pyproject.toml", "README.md", "docs", "examples", "tests", "ace-claude-code", "ace-openclaw"):
             copy(Path(path), folder)
-        session.run(str(ROOT / ".ci/agents"), str(folder / ".tools"), "latest", "latest", external=True)
+        session.run(str(ROOT / ".ci/agents"), str(folder / ".tools"), "latest", external=True)
         claude = folder / ".tools/claude/node_modules/.bin/claude"
         with session.chdir(folder):
-            tests = ("tests/claude_code", "tests/openclaw")
-            env = {"ACE_REQUIRE": "claude,openclaw", "ACE_CLAUDE_BINARY": str(claude)}
+            tests = ("tests/claude_code", "tests/openclaw", "tests/core/logs/test_real_agents.py")
+            env = {"ACE_REQUIRE": "claude,codex,gemini,openclaw,opencode,qwen", "ACE_CLAUDE_BINARY": str(claude)}
             session.run("python", "-m", "pytest", "-n", "2", *tests, *session.posargs, env=env)
 
 
