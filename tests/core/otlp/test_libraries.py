@@ -40,7 +40,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
     def run(library: str) -> Path:
         path = folder / f"{library}.jsonl"
         if not path.exists():
-            command = [sys.executable, "-m", "tests.core.otlp.instrumented_agent", library, str(path)]
+            command = [sys.executable, "-m", "tests.core.logs.spans.instrumented_agent", library, str(path)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
         return path

@@ -28,7 +28,6 @@ import re
 import sqlite3
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +48,7 @@ from ace.logs.opening import (
     suffix_of,
 )
 from ace.logs.run import Problem
+from ace.logs.sqlite import tables_of
 from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
 __all__ = ["NotALogError", "head_of", "records", "text"]
@@ -95,13 +95,8 @@ def head_of(path: Path, most: int) -> Head:
 
 
 def _tables(path: Path) -> list[str]:
-    # Without the write-ahead log, reading creates no file beside the database.
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
-            return [
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
-            ]
+        return tables_of(path)
     except sqlite3.Error as error:
         raise NotALogError(f"an SQLite database that cannot be read: {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -167,7 +168,28 @@ def _checked(mapping: str, name: str, expression: str) -> None:
 def _compiled(expression: str) -> Any:
     import jmespath
 
-    return jmespath.compile(expression)
+    return _Paths(expression) if _PATHS.fullmatch(expression) else jmespath.compile(expression)
+
+
+_PATH: Final = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_PATHS: Final = re.compile(rf"{_PATH}(?: \|\| {_PATH})*", re.ASCII)
+
+
+class _Paths:
+    """Alternative paths of names, as most expressions are. The interpreter of JMESPath takes ten times as long."""
+
+    def __init__(self, expression: str) -> None:
+        self._paths = [alternative.split(".") for alternative in expression.split(" || ")]
+
+    def search(self, record: object) -> object:
+        value = record
+        for path in self._paths:
+            value = record
+            for name in path:
+                value = value.get(name) if isinstance(value, dict) else None
+            if not (value is None or value is False or value in ("", [], {})):
+                break
+        return value
 
 
 def value_at(expression: str, record: object) -> Any:

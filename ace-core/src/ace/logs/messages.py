@@ -54,26 +54,40 @@ _NAMES_OF_ROLES: Final[Mapping[str, Sequence[str]]] = {
         *("tool", "function", "tool_result", "toolresult", "observation", "environment", "ipython", "computer"),
         *("function_response", "toolmessage", "function_call_output", "custom_tool_call_output", "tool_response"),
         *("tool_output", "functionmessage", "function_result", "local_shell_call_output", "computer_call_output"),
-        *("mcp_call_output", "tool_call_output", "tool_call_result"),
+        *("mcp_call_output", "tool_call_output", "tool_call_result", "tool_search_output"),
     ),
     "call": (
         *("function_call", "tool_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_use"),
-        *("file_search_call", "computer_call", "code_interpreter_call", "mcp_call", "tool_search_call"),
+        *("image_generation_call", "file_search_call", "computer_call", "code_interpreter_call", "mcp_call"),
+        "tool_search_call",
     ),
     "thought": ("reasoning", "thinking"),
 }
 _ROLES: Final = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names}
 _CALL_TYPES: Final = frozenset(
-    {"tool_use", "tooluse", "toolcall", "tool_call", "function_call", "functioncall", "server_tool_use"}
+    {
+        "tool_use",
+        "tooluse",
+        "toolcall",
+        "tool_call",
+        "function_call",
+        "functioncall",
+        "server_tool_use",
+        "server_tool_call",
+    }
 )
 _RESULT_TYPES: Final = frozenset(
     {"tool_result", "toolresult", "tool_call_response", "function_response", "functionresponse", "tool_return"}
+    | {"server_tool_call_response"}
 )
 _MEDIA: Final = frozenset(
     {"image", "image_url", "input_image", "file", "input_file", "document", "audio", "input_audio", "video", "binary"}
+    | {"blob", "uri"}
 )
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})
-_SKIPPED_TYPES: Final = frozenset({"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot"})
+_SKIPPED_TYPES: Final = frozenset(
+    {"step_start", "step_finish", "redacted_thinking", "redactedthinking", "snapshot", "compaction"}
+)
 _KEYS_OF_PARTS: Final = (
     *("functionCall", "function_call", "toolUse", "functionResponse", "function_response", "toolResult"),
     *("toolCall", "toolRequest", "toolResponse", "reasoningContent", "executableCode", "executable_code"),
@@ -83,6 +97,7 @@ _KEYS_OF_PARTS: Final = (
 _PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPES, *_RESULT_TYPES, *_THOUGHT_TYPES})
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
 _CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations")
+_FAILED: Final = ("error", "failed", "retried", "output_error", "output-error", "cancelled", "denied", "declined")
 _LONGEST_ROLE: Final = 40
 _LEAST_SHARE: Final = 0.8
 _MARKED_PERSON: Final = re.compile(r"<(?:task|user_message|feedback|user_query)>")
@@ -212,7 +227,7 @@ def add_message(builder: RunBuilder, message: Mapping[str, Any], place: str = ""
     for key in _THOUGHT_KEYS:
         if isinstance(message.get(key), str):
             builder.thought(message[key], place)
-    if role == "thought":
+    if role == "thought" or message.get("isThought") is True:
         builder.thought(_thought_text(message), place)
         return
     for part in _invocations(message):
@@ -411,10 +426,11 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
-    call = _unwrapped(call, ("functionCall", "function_call", "toolUse", "toolCall", "function", "action"))
-    name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or text_of(
-        call.get("type")
+    kind = text_of(call.get("type")).removesuffix("_call")
+    call = _unwrapped(
+        call, ("functionCall", "function_call", "toolUse", "toolCall", "server_tool_call", "function", "action")
     )
+    name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or kind
     arguments = _first_value(
         call, ("arguments", "args", "input", "params", "parameters", "params_as_json", "command", "query")
     )
@@ -425,11 +441,16 @@ def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
 def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, place: str) -> None:
     inner = _unwrapped(result, ("functionResponse", "function_response", "toolResult", "run"))
     if content is None:
-        content = _first_value(inner, ("content", "output", "response", "result", "result_value", "value", "text"))
+        content = _first_value(
+            inner,
+            ("content", "output", "response", "result", "result_value", "value", "text", "server_tool_call_response"),
+        )
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]
-    failed = _failed(inner, error, content)
+    elif isinstance(content, dict) and set(content) == {"output"}:  # of Google's function responses
+        content = content["output"]
+    failed = _failed(inner, error, _result_text(content) if isinstance(content, list) else content)
     identity = _first(
         inner, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseId", "toolUseID", "id", "request_id")
     )
@@ -450,7 +471,7 @@ def _failed(result: Mapping[str, Any], error: object, content: object) -> bool:
         return True
     status = result.get("status") or result.get("outcome")
     if isinstance(status, str):
-        return status.lower() in ("error", "failed", "retried", "output_error", "output-error")
+        return status.lower() in _FAILED
     return is_failed_output(content)
 
 
@@ -502,6 +523,8 @@ def _result_text(content: Any) -> str:
         return "\n".join(
             text if text is not None else _other_text(block) for text, block in zip(texts, content, strict=True)
         )
+    if isinstance(content, dict) and content.keys() == {"type", "value"}:  # outputs of Vercel's SDK
+        content = content["value"]
     return text_of(content)
 
 
@@ -513,8 +536,10 @@ def _other_text(block: Any) -> str:
 
 def _thought_text(block: Mapping[str, Any]) -> str:
     summary = block.get("summary")
-    if isinstance(summary, list):
+    if isinstance(summary, list) and summary:
         return "\n".join(text_of(item.get("text")) for item in summary if isinstance(item, dict))
     found = _first_value(block, ("thinking", "reasoning", "text", "content", "thought", "reasoningContent", "data"))
+    if isinstance(found, list):
+        return "\n".join(text_of(item.get("text")) for item in found if isinstance(item, dict))
     inner = found.get("reasoningText", found) if isinstance(found, dict) else found
     return text_of(inner.get("text", inner) if isinstance(inner, dict) else inner)

@@ -13,7 +13,7 @@ from ace.context import ACEStepContext
 from ace.otlp.documents import SpanRecords, span_records
 from ace.otlp.spans import Message, Span, span_of
 from ace.protocols.trace_converters import TraceConversionError
-from ace.roles.prompts import extract_cited_skill_ids
+from ace.skill import extract_cited_skill_ids
 from ace.traces import StandardTraceDict, StepKind, TraceStep, failed_steps, steps_as_text, trace_step
 
 __all__ = ["OtlpToTrace", "spans_to_trace"]

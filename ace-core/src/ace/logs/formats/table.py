@@ -12,6 +12,28 @@ _UNCHECKED: Final = "Not checked against a real file."
 
 _TABLE: Final = (
     LogMapping(
+        name="amp",
+        title="Amp threads",
+        when="starts_with(id, 'T-') && messages",
+        places=("~/.local/share/amp/threads/T-*.json",),
+        side_files=("history.jsonl",),
+        note="Only threads with finished calls were checked against a real file.",
+        id="id",
+        messages="messages",
+        model="messages[].usage.model | [0]",
+        input_tokens="sum(messages[].usage.inputTokens)",
+        output_tokens="sum(messages[].usage.outputTokens)",
+        started="created",
+    ),
+    LogMapping(
+        name="ai-studio",
+        title="Google AI Studio prompts",
+        when="chunkedPrompt.chunks",
+        note="Not checked against a real file.",
+        messages="chunkedPrompt.chunks",
+        model="runSettings.model",
+    ),
+    LogMapping(
         name="dspy",
         title="DSPy evaluations",
         when="example && prediction",

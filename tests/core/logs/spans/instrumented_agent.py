@@ -1,6 +1,6 @@
 """An application whose model calls are recorded by a real instrumentation library.
 
-    python -m tests.core.otlp.instrumented_agent LIBRARY FILE
+    python -m tests.core.logs.spans.instrumented_agent LIBRARY FILE
 
 It runs two tasks against a scripted server, each of which is one trace, and writes OTLP JSON lines as the file
 exporter of the OpenTelemetry collector does: one line per batch. In the first task the tool finds nothing; the second
