@@ -123,7 +123,7 @@ def print_inspection(summary: LogSummary, settings: Settings) -> None:
     """
     for line in _table(summary):
         print_text(line)
-    print_text(f"\n{_estimate_told(estimate(summary, settings))}")
+    print_text(f"\n{_wrapped(_estimate_told(estimate(summary, settings)))}")
     _print_not_understood(summary)
 
 
@@ -178,17 +178,17 @@ def _print_not_understood(summary: LogSummary) -> None:
     if lines:
         print_text("\nNot understood:")
     for line in lines:
-        print_text(_wrapped(line))
+        print_text(_wrapped(line, _MARGIN))
 
 
-def _wrapped(line: str) -> str:
+def _wrapped(line: str, margin: str = "") -> str:
     """Return a line with a margin, broken where a terminal would break it, so that it can be told from the next one."""
-    width = shutil.get_terminal_size().columns if is_terminal(result_stream()) else len(line) + len(_MARGIN)
+    width = shutil.get_terminal_size().columns if is_terminal(result_stream()) else len(line) + len(margin)
     return textwrap.fill(
         line,
         width,
-        initial_indent=_MARGIN,
-        subsequent_indent=_MARGIN * 2,
+        initial_indent=margin,
+        subsequent_indent=margin * 2,
         break_long_words=False,
         break_on_hyphens=False,
     )
