@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tests.requirement import missing
-from tests.support.scripted_agents_model import Script, ScriptedAgentsModel, ToolCall
+from tests.support.scripted_agents_model import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    Script,
+    ScriptedAgentsModel,
+    ToolCall,
+    Turn,
+)
+from tests.support.scripted_anthropic_server import Reply, Request, ScriptedAnthropicServer, Text, ToolUse
 
 __all__ = ["AGENTS", "AgentHome", "CodingAgent"]
 
@@ -135,6 +143,21 @@ def _shell(tool: str, **more: Any) -> Callable[[str], ToolCall]:
     return lambda command: ToolCall(tool, {"command": command, **more})
 
 
+def _anthropic_model(script: Script) -> ScriptedAnthropicServer:
+    """Return a model that follows the script and speaks the API of Anthropic."""
+
+    def answer(request: Request) -> Reply:
+        if not request.tools:
+            return [Text("ok")]
+        contents = [json.dumps(message["content"]) for message in request.messages if message["role"] == "user"]
+        results = ['"tool_result"' in content for content in contents]
+        asked = max(index for index, is_result in enumerate(results) if not is_result)
+        action = script(Turn(contents[asked], len(contents) - asked - 1))
+        return [ToolUse(action.name, action.arguments) if isinstance(action, ToolCall) else Text(action)]
+
+    return ScriptedAnthropicServer(answer, usage={"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS})
+
+
 _CODEX_SETTINGS: Final = """
 model = "scripted"
 model_provider = "loopback"
@@ -168,8 +191,23 @@ _OPENCODE_SETTINGS: Final = {
     },
 }
 _CODEX_OPTIONS: Final = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+_CLAUDE_OPTIONS: Final = ("-p", "--allowedTools=Bash")
 
 AGENTS: Final = (
+    CodingAgent(
+        name="claude",
+        begin=_CLAUDE_OPTIONS,
+        resume=(*_CLAUDE_OPTIONS, "--continue"),
+        shell=_shell("Bash"),
+        environment={
+            "ANTHROPIC_BASE_URL": "MODEL_URL",
+            "ANTHROPIC_API_KEY": "scripted",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+        },
+        logs=".claude/projects",
+        model=_anthropic_model,
+    ),
     CodingAgent(
         name="codex",
         begin=("exec", *_CODEX_OPTIONS),
