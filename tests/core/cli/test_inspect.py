@@ -203,8 +203,8 @@ class Home:
 
     name = "acme"
     title = "Acme sessions"
-    places = ("~/.acme/sessions/*.jsonl", "$ACME_HOME/sessions")
-    side_files = ()
+    places: Sequence[str] = ("~/.acme/sessions/*.jsonl", "$ACME_HOME/sessions")
+    side_files: Sequence[str] = ()
     note = ""
 
     def recognises(self, head: Head) -> float:

@@ -170,7 +170,7 @@ def test_a_mapping_is_written_as_toml() -> None:
         one_run=True,
         certainty=0.7,
         places=("~/logs/*.jsonl",),
-        step=StepMapping(role="who", text="a || \"b c\""),
+        step=StepMapping(role="who", text='a || "b c"'),
     )
     [table] = tomllib.loads(mapping_as_toml(mapping))["logs"]["mapping"]
     assert LogMapping.from_fields(table) == mapping

@@ -166,7 +166,7 @@ class Problem:
     reason: str
     """What is wrong, and what to do about it."""
     kind: Literal["loss", "notice", "doubt"] = "loss"
-    """Whether something is lost, everything is read nevertheless, or a person should decide before runs are paid for."""
+    """`loss` if something is not read, `notice` if everything is, `doubt` if a person should decide before paying."""
 
     @property
     def place(self) -> str:

@@ -92,13 +92,13 @@ class RunPlan:
             check_place(target, is_dry_run=self.options.dry_run)
             is_new = target.file is not None and not target.file.exists()
             if is_new:
-                self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs)
+                self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs, gathered)
             is_dry_run = self.options.dry_run
             with opened_skillbook(target, is_dry_run=is_dry_run, quiet=True) as (book, place):
                 run = self._chosen_run(book)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
-                    self._check_model(client, reflector, counts, left)
+                    self._check_model(client, reflector, counts, left, gathered)
                 runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
                 done = (
                     self._learn(runner, book, place, inputs, counts, run)
@@ -134,10 +134,7 @@ class RunPlan:
         )
 
     def _looked_at(self, gathered: GatheredTraces) -> int | None:
-        """Say what was found, before anything is paid for; return an exit code if nothing is learned from it."""
-        if not self.as_json:
-            for line in formats_told(gathered.summary):
-                note(f"ace: {line}")
+        """Ask where the runs are in doubt, before anything is paid for; return an exit code if none is learned from."""
         if not self.options.dry_run:
             is_wanted = confirm(gathered.summary, self.settings, assume_yes=self.assume_yes)
             return None if is_wanted else DONE
@@ -289,8 +286,10 @@ class RunPlan:
             note(f"ace: {which} had been learned before; --again learns them again")
         return new * self.settings.epochs
 
-    def _check_model(self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int) -> None:
-        """Say which model is used for how much, fetch it where it is missing, and ask it for a word."""
+    def _check_model(
+        self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int, gathered: GatheredTraces
+    ) -> None:
+        """Say which model is used for how much and of what, fetch it where it is missing, and ask it for a word."""
         from ace.cli.fetch_model import fetch_if_missing  # not imported before the first line
 
         epochs = self.settings.epochs
@@ -298,6 +297,9 @@ class RunPlan:
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"
         of_attempts = reflector if self.command.is_told_by_trace else None
         announce(doing, self.settings, quiet=self.as_json, of_attempts=of_attempts)
+        if self.command.reads_logs and not self.as_json:
+            for line in formats_told(gathered.summary):
+                note(f"ace: {line}")
         fetch_if_missing(self.settings, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
