@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ace.testing import IntegrationConformance, PluginConformance, TraceConverterConformance
+from ace.testing import IntegrationConformance, LogReaderConformance, PluginConformance, TraceConverterConformance
 from ace_openclaw import StoredSession, read_session
+from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR
 
 
 def session(stop_reason: str, **more: object) -> StoredSession:
@@ -38,3 +41,9 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     @pytest.fixture
     def failed_result(self) -> object:
         return session("error", errorMessage="no route")
+
+
+class TestLogReader(Shared, LogReaderConformance):
+    @pytest.fixture
+    def sample_logs(self) -> list[Path]:
+        return [V3, V4, V4_ERROR, CAPTURED, EXPORTED, EXPORTED / "session-branch.json"]

@@ -25,9 +25,10 @@ from ace.cli.settings import Settings
 from ace.cli.settings_file import MAPPINGS_TABLE, setting_tables
 from ace.cli.signals import on_forced_exit
 from ace.logs.building import time_of
+from ace.logs.damage import Damage
 from ace.logs.finding import files_in, not_a_file, reason_of
 from ace.logs.mapping import LogMapping, MappingError, mappings_in
-from ace.logs.opening import kind_of_bytes
+from ace.logs.opening import decoded, kind_of_bytes, kind_of_text
 from ace.logs.reading import SideFiles, chosen_readers, read_file
 from ace.logs.run import Problem, Run
 from ace.logs.spool import TraceSpool
@@ -56,6 +57,8 @@ _LONGEST_WAIT: Final = 10.0
 """The time within which a program must start writing to a pipe given by the user, in seconds."""
 _WAIT_BETWEEN: Final = 0.02
 _HEAD_SIZE: Final = 64 * 1024
+_NOT_PLAIN: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK", b"SQLite", b"\xff\xfe", b"\xfe\xff")
+"""How compressed files, archives, databases and texts in UTF-16 begin."""
 _MOST_TASKS_SHOWN: Final = 10
 _PATHS_SHOWN: Final = 3
 _PROBLEMS_SHOWN: Final = 10
@@ -243,7 +246,7 @@ class FoundRuns:
             target.write(head)
             size = len(head)
             # Of an endless stream that cannot be a log, the beginning is enough to say so.
-            while size <= most and (size > len(head) or not kind_of_bytes(head)) and (chunk := stream.read(_CHUNK)):
+            while size <= most and (size > len(head) or _may_be_log(head)) and (chunk := stream.read(_CHUNK)):
                 target.write(chunk)
                 size += len(chunk)
             target.flush()
@@ -352,6 +355,13 @@ def _first_bytes(number: int, path: str) -> bytes:
         if time.monotonic() > deadline:
             raise OSError(errno.EPIPE, f"no program wrote into this pipe within {_LONGEST_WAIT:g} s", path)
         time.sleep(_WAIT_BETWEEN)
+
+
+def _may_be_log(head: bytes) -> bool:
+    """Whether a stream that begins like this may be a log. What is in another encoding or packed is seen at its end."""
+    if head.startswith(_NOT_PLAIN):
+        return True
+    return not kind_of_bytes(head) and not kind_of_text(decoded(head, Damage()))
 
 
 def _too_large(size: int, most: int) -> str:

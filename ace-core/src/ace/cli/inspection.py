@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ace.cli.console import counted, note, print_table, print_text
+from ace.cli.console import counted, is_terminal, note, print_text, result_stream
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import chosen_model
 from ace.cli.questions import can_ask, says_yes
+from ace.logs.summary import problems_told
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
@@ -23,7 +26,14 @@ _CALLS_PER_RUN: Final = 2
 _PROMPT_TOKENS: Final = 2_500
 """What these calls send beside the trace, on average: instructions, skills and the findings."""
 _ANSWER_TOKENS: Final = 600
-_PROBLEMS_SHOWN: Final = 10
+_LARGE: Final = 10_000
+_HEADINGS: Final = (
+    *("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens"),
+    *("files", "dates"),
+)
+"""The columns of the table, the most important first: a narrow terminal does not show the last ones."""
+_FEWEST_COLUMNS: Final = 4
+_MARGIN: Final = "  "
 _DECIDES: Final = (
     "--yes learns from them as they are, --limit 3 tries a few, --format NAME or --map FILE says how to read them"
 )
@@ -37,14 +47,18 @@ def formats_told(summary: LogSummary) -> Iterator[str]:
     """
     for name, counts in sorted(summary.formats.items()):
         parts = [
-            f"{counts.with_task} with a task",
-            f"{counts.with_answer} with an answer",
+            f"{_of_all(counts.with_task, counts)} with a task",
+            f"{_of_all(counts.with_answer, counts)} with an answer",
             f"{counts.succeeded} succeeded" if counts.succeeded else "",
             f"{counts.failed} failed" if counts.failed else "",
-            f"{counted(counts.calls, 'call')}, {counts.failed_calls} failed" if counts.calls else "",
+            f"{counted(counts.calls, 'call')} ({counts.failed_calls} failed)" if counts.calls else "",
         ]
         where = f"{counted(counts.runs, 'run')} in {counted(len(counts.files), 'file')}"
-        yield f"{_title(name)}: {where}: {'; '.join(filter(None, parts))}"
+        yield f"{_title(name)}: {where}, {', '.join(filter(None, parts))}"
+
+
+def _of_all(count: int, counts: FormatCounts) -> str:
+    return "all" if count == counts.runs else str(count or "none")
 
 
 def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> bool:
@@ -61,7 +75,7 @@ def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> boo
     questions = list(summary.questions())
     if not questions or assume_yes or settings.limit is not None or settings.format is not None:
         return True
-    told = "; ".join(questions[:_PROBLEMS_SHOWN])
+    told = ". ".join(questions)
     if not can_ask():
         raise UsageError(f"{told}. Nothing was learned: {_DECIDES}")
     for question in questions:
@@ -107,23 +121,41 @@ def print_inspection(summary: LogSummary, settings: Settings) -> None:
         summary: What was found.
         settings: The settings that choose the model.
     """
-    for name, counts in sorted(summary.formats.items()):
-        print_table(("", ""), list(_rows(counts)), title=_title(name))
-    print_text(_estimate_told(estimate(summary, settings)))
+    for line in _table(summary):
+        print_text(line)
+    print_text(f"\n{_wrapped(_estimate_told(estimate(summary, settings)))}")
     _print_not_understood(summary)
 
 
-def _rows(counts: FormatCounts) -> Iterator[tuple[str, str]]:
-    yield "runs", f"{counts.runs:,} in {counted(len(counts.files), 'file')}"
-    yield "with a task", f"{counts.with_task:,}"
-    yield "with an answer", f"{counts.with_answer:,}"
-    known = counts.succeeded + counts.failed
-    yield "with a known outcome", f"{known:,} ({counts.succeeded:,} succeeded, {counts.failed:,} failed)"
-    yield "calls of tools", f"{counts.calls:,} ({counts.failed_calls:,} failed)"
-    yield "turns of persons", f"{counts.turns:,}"
-    if counts.first and counts.last:
-        yield "dates", f"{counts.first:%Y-%m-%d} to {counts.last:%Y-%m-%d}"
-    yield "size", f"about {counts.tokens:,} tokens"
+def _table(summary: LogSummary) -> Iterator[str]:
+    """Yield a line for each format. In a terminal, the last columns are omitted if they do not fit."""
+    names = sorted(summary.formats)
+    rows = [("format", *_HEADINGS), *((name, *_cells(summary.formats[name])) for name in names)]
+    if len(names) > 1:
+        rows.append(("all", *_cells(summary.total())))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = shutil.get_terminal_size().columns if is_terminal(result_stream()) else None
+    while room is not None and len(widths) > _FEWEST_COLUMNS and sum(widths) + len(widths) > room:
+        widths.pop()
+    for name, *cells in rows:
+        shown = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=False))
+        yield " ".join((name.ljust(widths[0]), *shown))
+
+
+def _cells(counts: FormatCounts) -> Iterator[str]:
+    """Yield what the columns of `_HEADINGS` say about a format."""
+    for count in (counts.runs, counts.with_task, counts.with_answer, counts.succeeded, counts.failed):
+        yield str(count or "-")
+    yield f"{counts.calls or '-'}"
+    yield f"{counts.failed_calls or '-'}"
+    yield f"{counts.turns or '-'}"
+    yield _thousands(counts.tokens)
+    yield str(len(counts.files))
+    yield f"{counts.first:%Y-%m-%d} to {counts.last:%Y-%m-%d}" if counts.first and counts.last else "-"
+
+
+def _thousands(tokens: int) -> str:
+    return str(tokens) if tokens < _LARGE else f"{tokens / 1000:,.0f}k"
 
 
 def _estimate_told(found: Mapping[str, Any]) -> str:
@@ -135,21 +167,31 @@ def _estimate_told(found: Mapping[str, Any]) -> str:
 
 def _print_not_understood(summary: LogSummary) -> None:
     lines = [
-        f"{_title(name)}: fields that were not understood: {', '.join(keys)}"
+        f"{name}: fields that were not understood: {', '.join(keys)}"
         for name, counts in sorted(summary.formats.items())
         if (keys := counts.unread_keys())
     ]
-    problems = [str(problem) for problem in summary.problems if problem.kind != "doubt"]
-    lines += problems[:_PROBLEMS_SHOWN]
-    if len(problems) > _PROBLEMS_SHOWN:
-        lines.append(f"... and {len(problems) - _PROBLEMS_SHOWN} more")
+    lines += problems_told([problem for problem in summary.problems if problem.kind != "doubt"])
     if summary.side_files:
-        lines.append(f"{counted(summary.side_files, 'file')} beside the logs were skipped: they are no runs")
+        lines.append(f"{counted(summary.side_files, 'file')} beside the logs were skipped: they are not runs")
     lines += list(summary.questions())
     if lines:
         print_text("\nNot understood:")
     for line in lines:
-        print_text(f"  {line}")
+        print_text(_wrapped(line, _MARGIN))
+
+
+def _wrapped(line: str, margin: str = "") -> str:
+    """Return a line with a margin, broken where a terminal would break it, so that it can be told from the next one."""
+    width = shutil.get_terminal_size().columns if is_terminal(result_stream()) else len(line) + len(margin)
+    return textwrap.fill(
+        line,
+        width,
+        initial_indent=margin,
+        subsequent_indent=margin * 2,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _title(name: str) -> str:

@@ -178,9 +178,13 @@ class Problem:
         """The file, and the line in it, such as `logs/a.jsonl#12`."""
         return self.file if self.line is None else f"{self.file}#{self.line}"
 
+    @property
+    def where(self) -> str:
+        """The file, and the line in it, in words."""
+        return self.file if self.line is None else f"{self.file}, line {self.line}"
+
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}, line {self.line}"
-        return f"{where}: {self.reason}"
+        return f"{self.where}: {self.reason}"
 
 
 def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from ace.logs.building import text_of
 from ace.logs.run import Problem, Run
 
-__all__ = ["FormatCounts", "LogSummary"]
+__all__ = ["FormatCounts", "LogSummary", "problems_told"]
 
 _FEWEST: Final = 3
-"""Runs of a file from which on it is asked whether they were meant to be runs."""
+"""Runs of a file from which on one id for all of them is no accident."""
+_MANY: Final = 20
+"""Runs of a file from which on it is asked whether there is anything to learn from: fewer cost little."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 32_000
 """A longer trace is cut before it is sent."""
 _MUCH_TEXT: Final = 200
 """Characters in a field, summed over the runs, from which on it is listed if it was not read."""
 _MOST_KEYS: Final = 8
+_REASONS_SHOWN: Final = 12
+_PLACES_SHOWN: Final = 3
+
+
+_NUMBERS: Final = (
+    "runs",
+    "with_task",
+    "with_answer",
+    "succeeded",
+    "failed",
+    "calls",
+    "failed_calls",
+    "turns",
+    "tokens",
+)
 
 
 @dataclass
@@ -78,6 +96,19 @@ class FormatCounts:
             self.first = began if self.first is None else min(self.first, began)
             self.last = began if self.last is None else max(self.last, began)
 
+    def include(self, other: FormatCounts) -> None:
+        """Add the counts of another format.
+
+        Args:
+            other: Its counts.
+        """
+        self.files |= other.files
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unread += other.unread
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
+
     def unread_keys(self) -> list[str]:
         """Return the fields that hold much text and were not understood, the largest first."""
         return [name for name, size in self.unread.most_common(_MOST_KEYS) if size >= _MUCH_TEXT]
@@ -107,7 +138,13 @@ class _FileCounts:
 
     runs: int = 0
     empty: int = 0
-    """Runs with several steps and neither task nor answer."""
+    """Runs with neither a task nor an answer."""
+    lone: int = 0
+    """Runs with only a task or only an answer, as the lines of an event log would be read."""
+    telling: int = 0
+    """Runs with steps, an outcome, a right answer or a remark: something to learn from."""
+    steps: int = 0
+    """The steps of all runs."""
     id: str = ""
     has_other_ids: bool = False
 
@@ -115,7 +152,25 @@ class _FileCounts:
         self.has_other_ids = self.has_other_ids or not run.id or (self.runs > 0 and run.id != self.id)
         self.id = run.id
         self.runs += 1
-        self.empty += not run.task and not run.answer and len(run.steps) != 1
+        self.steps += len(run.steps)
+        self.empty += not run.task and not run.answer
+        self.lone += bool(run.task) != bool(run.answer) and len(run.steps) <= 1 and not run.reason and not run.truth
+        self.telling += bool(run.steps or run.reason or run.truth or run.success is not None or run.score is not None)
+
+    def doubt(self) -> str:
+        """Return why the runs may not be what the user means, with places for numbers; empty if nothing is doubtful."""
+        is_one_text = self.runs == 1 and self.steps == 1
+        if self.empty * 2 > self.runs and not is_one_text:
+            return "{empty} of {runs} runs have neither a task nor an answer"
+        if self.runs >= _FEWEST and self.id and not self.has_other_ids:
+            return "all {runs} runs have the same id as the others of their file, so they may be one run"
+        if self.runs < _MANY:
+            return ""
+        if (self.empty + self.lone) * 2 > self.runs:
+            return "most of the {runs} runs have only a task or only an answer, as the lines of an event log would"
+        if not self.telling:
+            return "none of the {runs} runs has an outcome, a right answer or steps, so there is little to learn from"
+        return ""
 
 
 @dataclass
@@ -156,14 +211,23 @@ class LogSummary:
         """The runs of all formats."""
         return sum(counts.runs for counts in self.formats.values())
 
+    def total(self) -> FormatCounts:
+        """Return the counts of all formats together."""
+        total = FormatCounts()
+        for counts in self.formats.values():
+            total.include(counts)
+        return total
+
     def questions(self) -> Iterator[str]:
-        """Yield what a person has to confirm before these runs are paid for, a sentence for each file in doubt."""
-        yield from (str(problem) for problem in self.problems if problem.kind == "doubt")
+        """Yield what a person has to confirm before these runs are paid for, a sentence for each kind of doubt."""
+        yield from problems_told([problem for problem in self.problems if problem.kind == "doubt"])
+        found: dict[str, dict[str, _FileCounts]] = {}
         for name, counts in self._files.items():
-            if counts.empty * 2 > counts.runs:
-                yield f"{name}: {counts.empty} of {counts.runs} runs have neither a task nor an answer"
-            elif counts.runs >= _FEWEST and counts.id and not counts.has_other_ids:
-                yield f"{name}: all {counts.runs} runs have the id {counts.id!r}, so they may be one run"
+            if doubt := counts.doubt():
+                found.setdefault(doubt, {})[name] = counts
+        for doubt, files in found.items():
+            runs = sum(counts.runs for counts in files.values())
+            yield f"{_listed(list(files))}: {doubt.format(runs=runs, empty=sum(file.empty for file in files.values()))}"
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -182,3 +246,27 @@ def file_of(run: Run) -> str:
     """Return the file in which a run was found."""
     name, hash_sign, number = run.place.rpartition("#")
     return name if hash_sign and number.isdigit() else run.place
+
+
+def problems_told(problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield a line for each reason, with the first places where it was found.
+
+    Args:
+        problems: What cannot be read.
+
+    Example:
+        >>> list(problems_told([Problem("a", 6, "a damaged line"), Problem("b", 2, "a damaged line")]))
+        ['a, line 6; b, line 2: a damaged line']
+    """
+    reasons: dict[str, list[str]] = {}
+    for problem in problems:
+        reasons.setdefault(problem.reason, []).append(problem.where)
+    for reason, places in islice(reasons.items(), _REASONS_SHOWN):
+        yield f"{_listed(places)}: {reason}"
+    if len(reasons) > _REASONS_SHOWN:
+        yield f"... and {len(reasons) - _REASONS_SHOWN} more reasons; --json lists all problems"
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = len(places) - _PLACES_SHOWN
+    return "; ".join(places[:_PLACES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -15,6 +15,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "spans",
     *("codex", "gemini", "opencode", "cursor", "copilot", "vscode", "cline", "aider", "goose", "pi", "agents"),
     *(
+        "spans",
         "pydantic_ai",
         "autogen",
         "crewai",
