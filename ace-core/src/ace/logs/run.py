@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.traces import (
@@ -24,6 +24,8 @@ __all__ = ["Problem", "Run", "Speaker", "Step", "Tokens"]
 Speaker = Literal["person", "agent", "tool", "harness"]
 """Who speaks in a step. Messages of the role `user` that no person wrote are those of the harness."""
 
+_OWN: Final = ("check", "corrections", "skill_ids", "metrics")
+_REASONING: Final = ("reasoning", "thoughts", "rationale")
 _NAMES: dict[Speaker, str] = {"person": "user", "agent": "assistant", "tool": "tool", "harness": "harness"}
 
 
@@ -129,13 +131,16 @@ class Run:
             "duration_seconds": seconds,
             "score": self.score,
         }
+        # Fields of a record with the names of ours mean the same.
+        own = {name: self.rest[name] for name in _OWN if self.rest.get(name)}
+        reasoning = next((text for name in _REASONING if isinstance(text := self.rest.get(name), str)), "")
         known = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
         trace = {
             "schema": 1,
             "trace_id": self.id,
             "question": self.task,
             "context": self.context,
-            "reasoning": steps_as_text(steps),
+            "reasoning": steps_as_text(steps) or reasoning,
             "answer": self.answer,
             "success": self.success,
             "skill_ids": list(self.skill_ids),
@@ -145,7 +150,8 @@ class Run:
             "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
             "metadata": {**{name: value for name, value in known.items() if value}, **self.metadata},
-            "rest": dict(self.rest),
+            "rest": {name: value for name, value in self.rest.items() if name not in (*_OWN, *_REASONING)},
+            **own,
         }
         return cast("StandardTraceDict", trace)
 
