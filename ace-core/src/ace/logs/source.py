@@ -52,7 +52,9 @@ class Source:
             yield from decoding.records(self.path, self.name, self.head.shape, self.problems)
 
     def text(self) -> str:
-        """Return the whole text, decoded."""
+        """Return the whole text, decoded; nothing for an object in memory."""
+        if self.head.shape == "live":
+            return ""
         return decoding.text(self.path, self.name, self.problems)
 
     def problem(self, reason: str, line: int | None = None) -> Problem:

@@ -52,8 +52,10 @@ class DatasetReader:
             "right ones, and the others as wrong ones"
         )
         for record in source.records():
-            if isinstance(record.value, dict):
+            try:
                 yield self._run(record.value)
+            except (AttributeError, KeyError, TypeError):  # a field is missing, or of another type
+                yield source.problem("not an example like the others", record.line)
 
 
 def _text(value: object) -> str:
