@@ -31,6 +31,7 @@ def test_what_was_taught_is_used_by_the_next_answer(world: World, transport: str
             assert learned == {
                 "session_id": "s",
                 "learned": True,
+                "failures": [],
                 "skill_count_before": 0,
                 "skill_count_after": 1,
                 "new_skill_count": 1,
@@ -88,6 +89,28 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
             assert len(one["skills"]) == 1
             none = content_of(await client.call_tool("ace.skillbook.get", {"session_id": "s", "section": "other"}))
             assert none["skills"] == []
+
+    anyio.run(converse)
+
+
+def test_the_sessions_in_one_trace_are_runs_of_their_own(world: World) -> None:
+    rows = [
+        {"session_id": word, "role": role, "content": text}
+        for word in ("tides", "kelp", "UNUSABLE")
+        for role, text in (("user", f"What about {word}?"), ("assistant", f"LESSON {word}"))
+    ]
+
+    async def converse() -> None:
+        async with world.connect("memory") as client:
+            given = {"session_id": "s", "trace": rows}
+            learned = content_of(await client.call_tool("ace.learn.trace", given))
+            assert (learned["new_skill_count"], [failure["index"] for failure in learned["failures"]]) == (2, [2])
+            assert {skill["content"] for skill in learned["skills"]} == {
+                "Remember LESSON tides.",
+                "Remember LESSON kelp.",
+            }
+            result = await client.call_tool("ace.learn.trace", {"session_id": "s", "trace": rows[4:]})
+            assert "nothing was learned" in error_of(result)[1]
 
     anyio.run(converse)
 

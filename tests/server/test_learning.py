@@ -165,6 +165,30 @@ def test_recorded_traces_are_learned_the_same_way(service: Service, server: Scri
     assert "[EMAIL_1]" in prompt and "jane@acme.com" not in prompt
 
 
+def session_rows(*words: str) -> list[dict[str, str]]:
+    """Rows of a table of turns, in which the rows of a session have its id in common."""
+    return [
+        {"session_id": word, "role": role, "content": text}
+        for word in words
+        for role, text in (("user", f"What about {word}?"), ("assistant", f"LESSON {word}"))
+    ]
+
+
+def test_the_sessions_in_one_request_are_runs_of_their_own(
+    service: Service, server: ScriptedServer, model: Model
+) -> None:
+    add_book(service)
+    model.broken = lambda request: "LESSON surf" in request.text
+    add_feedback(service, None, kind="trace", trace=json.dumps(session_rows("tides", "kelp")))
+    add_feedback(service, None, kind="trace", trace=json.dumps(session_rows("foam", "surf")))
+    add_feedback(service, None, kind="trace", trace=json.dumps(session_rows("sand")))
+    with working(service):
+        wait_for_batches(service)
+    assert states(service) == ["learned", "failed", "learned"]
+    assert sorted(skills(service)) == [f"Remember LESSON {word}." for word in ("foam", "kelp", "sand", "tides")]
+    assert not any("tides" in text and "kelp" in text for text in prompts(server))
+
+
 def test_answers_without_feedback_only_lead_to_tags(service: Service, server: ScriptedServer) -> None:
     add_book(service, learning="heuristic")
     with closing(service.open_book("default")) as book:

@@ -343,7 +343,7 @@ _PACKAGES = frozenset(
         "implementations",
         "insights",
         "integrations",
-        "otlp",
+        "logs",
         "outputs",
         "pipeline",
         "plugins",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from ace import LLMCallError, LLMError, PipelineCancelled, redact
 from ace.environments import SimpleEnvironment
 from ace.integrations import SkillsChanged, observing
+from ace.logs import traces_in
 from ace.skillbook import SkillbookStoreError
 from ace_mcp.errors import ErrorCode, MCPToolError
 from ace_mcp.models import LearnedSkill, SampleFailure
@@ -67,12 +68,13 @@ class LearningRun:
         self._run(lambda **options: learner.learn(samples, _ENVIRONMENT, epochs, **options), len(samples), epochs)
 
     def learn_trace(self, trace: object) -> None:
-        """Learn from a trace.
+        """Learn from a trace, which may hold several runs.
 
         Raises:
             MCPToolError: The run was stopped, or the model cannot be used. What was learned is kept.
         """
-        self._run(lambda **options: self._session.learner.learn_from_traces([trace], **options), 1, 1)
+        runs = traces_in(trace)
+        self._run(lambda **options: self._session.learner.learn_from_traces(runs, **options), len(runs), 1)
 
     @property
     def has_changed(self) -> bool:

@@ -167,7 +167,8 @@ class LearnTraceInput(ToolInput):
 
     session_id: SessionId
     trace: Annotated[JsonValue, AtMost("max_prompt_chars", "maxLength", "characters of JSON", of_json=True)] = Field(
-        description="What an agent did, in any form: messages, a record with question and answer, or text."
+        description="What an agent did, in any form: messages, a record with question and answer, the log of "
+        "a session, spans, or text. It may hold several runs."
     )
     session_config: SessionConfig | None = Field(default=None, description=_MODEL)
 
@@ -182,7 +183,7 @@ class LearnedSkill(BaseModel):
 class SampleFailure(BaseModel):
     """A sample from which nothing was learned."""
 
-    index: int = Field(description="Its position in the samples, from 0.")
+    index: int = Field(description="Its position in the samples or runs, from 0.")
     what: str = Field(description="What happened.")
 
 
@@ -208,6 +209,9 @@ class LearnTraceOutput(LearnOutput):
     """The result of `ace.learn.feedback` and `ace.learn.trace`."""
 
     learned: bool = Field(description="Whether the skillbook has changed.")
+    failures: list[SampleFailure] = Field(
+        default=[], description="The runs that failed, if the trace holds several and others were learned from."
+    )
 
 
 class GetSkillbookInput(ToolInput):

@@ -311,9 +311,10 @@ class SkillbookTools:
     def _learned_from(self, trace: object, session: Session, stop: Stop, progress: Progress) -> LearnTraceOutput:
         run = self._run(session, stop, progress)
         run.learn_trace(trace)
-        if failures := run.failures:
+        failures = run.failures
+        if failures and not run.processed:
             raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"nothing can be learned from it: {failures[0].what}")
-        return LearnTraceOutput(learned=run.has_changed, **run.counts)
+        return LearnTraceOutput(learned=run.has_changed, failures=failures, **run.counts)
 
     def _run(self, session: Session, stop: Stop, progress: Progress) -> LearningRun:
         self._sessions.check_budget()

@@ -37,8 +37,8 @@ class OpenClawLogs:
         "*.lock",
         "*.trajectory.jsonl",
         "*.checkpoint.*.jsonl",
-        "*.sqlite-wal",
-        "*.sqlite-shm",
+        "*.sqlite-*",
+        "*.sqlite.*",
     )
     note = "Only the branch that was continued last is read. A stored session has no outcome; captured turns have."
 

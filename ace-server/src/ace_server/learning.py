@@ -153,8 +153,11 @@ def _run(
 ) -> dict[str, str]:
     """Learn from the traces, and return what failed: the ids of the feedback, each with the problem."""
     from ace.evaluation import CounterGate
+    from ace.logs import traces_in
     from ace.runners import RecordedTrace, TraceAnalyser
 
+    # What a client sent in one request may hold several runs, such as the spans of several traces.
+    runs = [RecordedTrace(run, place) for place, trace in traces.items() for run in traces_in(trace)]
     settings = service.settings
     analyser = TraceAnalyser.from_client(
         service.client,
@@ -167,7 +170,7 @@ def _run(
     spent = _Spent(service, batch)
     with observing(spent.counter):
         results = analyser.run(
-            [RecordedTrace(trace, place) for place, trace in traces.items()],
+            runs,
             run_id=batch,
             resume="auto",
             workers=settings.reflect_workers,
@@ -175,7 +178,7 @@ def _run(
             on_sample_end=spent.sample_ended,
         )
     spent.write()
-    return {place: _problem(result) for place, result in zip(traces, results, strict=True) if result.error is not None}
+    return {run.place: _problem(result) for run, result in zip(runs, results, strict=True) if result.error is not None}
 
 
 def _problem(result: SampleResult[ACEStepContext]) -> str:

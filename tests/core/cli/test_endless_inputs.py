@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from ace.cli.inputs import GatheredTraces, gather_traces
+from ace.logs import Run, read_runs
 from tests.support.command_line import ACE, ace, command_environment
 from tests.support.scripted_server import ScriptedServer
 
 GATHER = (
-    "import sys\nfrom ace.cli.errors import UsageError\nfrom ace.cli.inputs import gather_traces\n"
+    "import sys\nfrom ace.cli.errors import UsageError\nfrom ace.cli.inputs import RunFilter, gather_traces\n"
     "try:\n"
-    "    with gather_traces(sys.argv[1:], max_bytes=200_000) as gathered:\n"
-    "        for trace in gathered.traces: print(trace.place, trace.record.load())\n"
+    "    with gather_traces(sys.argv[1:], wanted=RunFilter(max_bytes=200_000)) as gathered:\n"
+    "        for trace in gathered.traces: print(trace.place, trace.record.load()['question'])\n"
     "        for problem in gathered.problems: print(problem.place, problem.reason, sep=': ')\n"
     "except UsageError as error: print(error)\n"
 )
@@ -86,12 +87,14 @@ def test_a_named_pipe_is_read_when_a_program_writes_into_it_and_reported_when_no
     [
         ("yes | $GATHER -", "'-' can be used; stdin: "),
         ("yes '{\"a\": 1}' | $GATHER -", "at most 200 kB are read of one input (the setting max_input_mb)"),
-        ("$GATHER - </dev/zero", "stdin: binary data, not a trace"),
-        ("cat /dev/urandom | $GATHER -", "binary data, not a trace"),
-        ("$GATHER - </dev/null", "stdin: the file is empty"),
+        ("$GATHER - </dev/zero", "stdin: an empty file"),
+        ("head -c 150000 /dev/urandom | gzip | cat - /dev/zero | $GATHER -", "at most 200 kB are read"),
+        ("(printf '\\x89PNG'; cat /dev/zero) | $GATHER -", "stdin: an image"),
+        ("cat /dev/urandom | $GATHER -", "stdin: binary data"),
+        ("$GATHER - </dev/null", "stdin: an empty file"),
         ("$GATHER <(yes)", "at most 200 kB are read"),
-        ("$GATHER <(true)", "the file is empty"),
-        ("$GATHER <(echo '{\"task\": 1}')", "{'task': 1}"),
+        ("$GATHER <(true)", "an empty file"),
+        ('$GATHER <(echo \'{"task": "one"}\')', " one"),
         ("yes | $GATHER /dev/stdin", "at most 200 kB are read"),
         ("$GATHER /dev/stdin </dev/zero", "a device, not a file"),
         ("seq 60000 >large.txt; $GATHER large.txt", "large.txt: 349 kB; at most 200 kB are read"),
@@ -109,14 +112,13 @@ def test_endless_streams_and_large_files_are_refused_with_the_reason(line: str, 
 def test_a_log_that_grows_while_it_is_read_has_an_end() -> None:
     path = Path("a.jsonl")
     path.write_text('{"task": "t"}\n' * 3, encoding="utf-8")
-    from ace.cli.inputs.splitting import split_file
-
     found = []
-    for part in split_file("a.jsonl", "a.jsonl"):
-        found.append(part)
+    for run in read_runs(path):
+        assert isinstance(run, Run)
+        found.append(run.task)
         with path.open("a", encoding="utf-8") as file:
             file.write('{"task": "t"}\n' * 3)
-    assert len(found) == 3
+    assert found == ["t"] * 3
 
 
 def test_the_limit_is_a_setting_and_no_temporary_file_is_left(

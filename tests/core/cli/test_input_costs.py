@@ -1,6 +1,6 @@
 """What finding and reading an input costs grows with its length only, whatever the input contains.
 
-The readers of all installed plugins look at each input too.
+All readers look at each input, those of plugins included.
 """
 
 from __future__ import annotations

@@ -4,25 +4,21 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ace import read_trace
 from ace.cli.errors import UsageError
-from ace.cli.inputs import ChangedRecordError, GatheredTraces, StoredRecord, gather_traces, readable_records
-from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
+from ace.cli.inputs import GatheredTraces, RunFilter, gather_traces, problem_lines
+from ace.logs import Head, Problem, Run, Source, register_log_reader, unregister_log_reader
+from ace.logs.spool import StoredTrace
 from tests.support.subprocesses import run_python
 from tests.support.users import ordinary_user
 
 MESSAGES = [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]
-ANTHROPIC = [
-    {"role": "user", "content": [{"type": "text", "text": "Look it up."}]},
-    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "search", "input": {"q": "x"}}]},
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "found"}]},
-]
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +38,11 @@ def lines(records: Sequence[object]) -> str:
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
-def records(gathered: GatheredTraces) -> list[tuple[str, object]]:
-    found = []
+def traces(gathered: GatheredTraces) -> dict[str, dict[str, Any]]:
+    found = {}
     for trace in gathered.traces:
-        assert isinstance(trace.record, StoredRecord)
-        found.append((trace.place, trace.record.load()))
+        assert isinstance(trace.record, StoredTrace)
+        found[trace.place] = trace.record.load()
     return found
 
 
@@ -57,139 +53,52 @@ def problems(gathered: GatheredTraces) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("a.jsonl", lines([{"task": "1"}, MESSAGES]), [("a.jsonl#1", {"task": "1"}), ("a.jsonl#2", MESSAGES)]),
-        ("no_suffix", lines([{"task": "1"}, MESSAGES]), [("no_suffix#1", {"task": "1"}), ("no_suffix#2", MESSAGES)]),
-        ("one.jsonl", '{"task": "1"}', [("one.jsonl#1", {"task": "1"})]),
-        ("mark.jsonl", b"\xef\xbb\xbf" + lines([{"task": "1"}]).encode(), [("mark.jsonl#1", {"task": "1"})]),
-        ("separator.jsonl", '{"task": "a\u2028b"}\n', [("separator.jsonl#1", {"task": "a\u2028b"})]),
-        ("windows.jsonl", '{"task": "1"}\r\n\r\n{"task": "2"}\r\n', None),
-        ("object.json", json.dumps({"task": "1"}, indent=2), [("object.json", {"task": "1"})]),
-        ("list.json", json.dumps([{"task": "ä"}, {"task": "2"}], indent=1, ensure_ascii=False), None),
-        ("chat.json", json.dumps(MESSAGES), [("chat.json", MESSAGES)]),
-        ("chat.log", lines(MESSAGES), [("chat.log", MESSAGES)]),
-        ("anthropic.json", json.dumps({"messages": ANTHROPIC}), [("anthropic.json", {"messages": ANTHROPIC})]),
-        ("chats.jsonl", lines([{"messages": MESSAGES}, {"messages": ANTHROPIC}]), None),
-        ("note.txt", "It went wrong.\n", [("note.txt", "It went wrong.\n")]),
-        ("server.log", "[2026-01-01] started\n[INFO] done\n", [("server.log", "[2026-01-01] started\n[INFO] done\n")]),
-        ("wide.txt", "Grüße".encode("utf-16"), [("wide.txt", "Grüße")]),
+        ("a.jsonl", lines([{"task": "1"}, {"task": "2"}]), {"a.jsonl#1": "1", "a.jsonl#2": "2"}),
+        ("no_suffix", lines([{"task": "1"}, {"task": "2"}]), {"no_suffix#1": "1", "no_suffix#2": "2"}),
+        ("one.jsonl", '{"task": "1"}', {"one.jsonl#1": "1"}),
+        ("object.json", json.dumps({"task": "1"}, indent=2), {"object.json": "1"}),
+        ("chat.json", json.dumps(MESSAGES), {"chat.json": "Two and two?"}),
+        ("chat.log", lines(MESSAGES), {"chat.log": "Two and two?"}),
+        ("rows.csv", "Task;Answer\n1+1?;2\n2+2?;4\n", {"rows.csv#2": "1+1?", "rows.csv#3": "2+2?"}),
+        ("note.txt", "It went wrong.\n", {"note.txt": ""}),
+        ("wide.jsonl", lines([{"task": "Grüße"}]).encode("utf-16"), {"wide.jsonl#1": "Grüße"}),
     ],
 )
-def test_a_file_is_recognised_by_its_content(
-    name: str, content: str | bytes, expected: list[tuple[str, object]] | None
-) -> None:
+def test_a_file_is_recognised_by_its_content(name: str, content: str | bytes, expected: dict[str, str]) -> None:
     write(name, content)
     with gather_traces([name]) as gathered:
         assert gathered.problems == []
-        found = records(gathered)
-    assert found == expected if expected is not None else len(found) == 2
-
-
-TRACES = [{"task": str(number), "answer": "Four. " * 20} for number in range(12)]
-LOG_LINES = [f"2026-01-01 12:00:{number:02} worker {number} has started" for number in range(20)]
-COMMENTS = [f"# {line}" for line in LOG_LINES]
+        assert {place: trace["question"] for place, trace in traces(gathered).items()} == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "traces"),
+    ("name", "content", "reason"),
     [
-        ("few.log", COMMENTS, TRACES[:2]),
-        ("many.log", COMMENTS, TRACES),
-        ("slashes.txt", [f"// {line}" for line in LOG_LINES], TRACES[:2]),
-        ("no_suffix", ["", *COMMENTS, ""], TRACES[:2]),
-        ("same.jsonl", COMMENTS, TRACES[:2]),
-        ("log.log", LOG_LINES, TRACES),
-        ("brackets.log", [f"[INFO] {line}" for line in LOG_LINES], TRACES),
-        ("braces.log", [f"{{{line}" for line in LOG_LINES], TRACES),
-        ("long.log", LOG_LINES, TRACES * 100),
+        ("empty.jsonl", "", "empty"),
+        ("blank.json", " \n ", "empty"),
+        ("cut.json", '{"task": "1", "answer": "so', "damaged"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "an image"),
+        ("noise.jsonl", bytes(range(256)) * 8, "binary data"),
+        ("page.json", "<html>502</html>", "an HTML page"),
+        ("page.txt", "\n<!DOCTYPE html>\n<title>Error</title>", "an HTML page"),
     ],
 )
-def test_lines_after_a_beginning_that_is_not_json_are_records(
-    name: str, before: list[str], traces: list[dict[str, str]]
-) -> None:
-    write(name, "".join(f"{line}\n" for line in before) + lines(traces))
-    with gather_traces([name]) as gathered:
-        assert [record for _, record in records(gathered)] == traces
-        assert next(trace.place for trace in gathered.traces) == f"{name}#{len(before) + 1}"
-        reported = [f"{name}#{number}" for number, line in enumerate(before, 1) if line]
-        assert list(problems(gathered)) == reported
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "".join(f"{line}\n" for line in [*LOG_LINES, *COMMENTS]),
-        "".join(f"{line}\n" for line in LOG_LINES * 4) + lines(TRACES[:2]),  # what an agent has printed at its end
-        "".join(f"{line}\n" for line in LOG_LINES) + lines(TRACES) + "2026-01-01 12:01:00 has ended\n",
-        "".join(f"{line}\n{json.dumps(trace)}\n" for line, trace in zip(LOG_LINES, TRACES, strict=False)),
-        "# Plan\n\n" + "\n".join(LOG_LINES),
-        "# Plan\n" + lines(TRACES[:1]),
-    ],
-)
-def test_a_text_with_lines_of_json_is_one_trace(content: str) -> None:
-    write("agent.log", content)
-    with gather_traces(["agent.log"]) as gathered:
-        assert gathered.problems == []
-        assert records(gathered) == [("agent.log", content)]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "place", "reason"),
-    [
-        ("empty.jsonl", "", "empty.jsonl", "empty"),
-        ("blank.json", " \n ", "blank.json", "only whitespace"),
-        ("cut.json", '{"task": "1", "answer": "so', "cut.json", "truncated, or not JSON"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG image"),
-        ("noise.jsonl", bytes(range(256)) * 8, "noise.jsonl", "binary data"),
-        ("number.jsonl", "17\n", "number.jsonl#1", "17 is not a trace"),
-        ("nothing.jsonl", "{}\n", "nothing.jsonl#1", "the record is empty"),
-        ("deep.json", '{"a":' + "[" * 200_000, "deep.json", "nested too deeply"),
-        ("deep_list.json", "[" * 200_000, "deep_list.json#1", "nested too deeply"),
-        ("cut_list.json", "[", "cut_list.json#1", "the list is truncated"),
-        ("none.json", "[]", "none.json", "the list is empty"),
-        ("null.json", "null", "null.json", "null is not a trace"),
-        ("seventeen.json", "17", "seventeen.json", "17 is not a trace"),
-        ("nothing.txt", " null\n", "nothing.txt", "null is not a trace"),
-        ("true.jsonl", "true\n", "true.jsonl#1", "true is not a trace"),
-        ("no_suffix", "-1e3", "no_suffix", "-1000.0 is not a trace"),
-        ("page.json", "<html>502</html>", "page.json", "an HTML page, not a trace"),
-        ("page.txt", "\n<!DOCTYPE html>\n<title>Error</title>", "page.txt", "an HTML page, not a trace"),
-        ("page.jsonl", "<HTML lang=en>", "page.jsonl", "an HTML page, not a trace"),
-        ("words.json", "It went wrong.", "words.json", "truncated, or not JSON"),
-        ("digits.json", f'{{"task": "x", "n": {"1" * 4301}}}', "digits.json", "a number has too many digits"),
-        ("digits.jsonl", f'{{"n": -{"1" * 4301}}}\n', "digits.jsonl#1", "a number has too many digits"),
-        ("digits", "9" * 5000, "digits", "a number has too many digits"),
-        ("bytes.jsonl", b'{"task": "\xff\xfe and on and on and on"}\n', "bytes.jsonl#1", "not UTF-8"),
-    ],
-)
-def test_a_bad_file_is_reported_and_the_good_one_beside_it_taken(
-    name: str, content: str | bytes, place: str, reason: str
-) -> None:
+def test_a_bad_file_is_reported_and_the_good_one_beside_it_taken(name: str, content: str | bytes, reason: str) -> None:
     write(f"logs/{name}", content)
     write("logs/zz_good.jsonl", lines([{"task": "1"}]))
     with gather_traces(["logs"]) as gathered:
         assert [trace.place for trace in gathered.traces] == ["logs/zz_good.jsonl#1"]
-        assert list(problems(gathered)) == [f"logs/{place}"]
-        assert reason in problems(gathered)[f"logs/{place}"]
+        [problem] = gathered.problems
+        assert problem.file == f"logs/{name}"
+        assert reason in problem.reason
 
 
-def test_a_list_goes_on_after_a_number_with_too_many_digits() -> None:
-    write("list.json", f'[{{"n": {"1" * 4301}}}, {{"task": "2"}}, {"7" * 5000}, {{"task": "4"}}]')
-    with gather_traces(["list.json"]) as gathered:
-        assert [trace.place for trace in gathered.traces] == ["list.json#2", "list.json#4"]
-        assert list(problems(gathered)) == ["list.json#1", "list.json#3"]
-        assert set(problems(gathered).values()) == {"a number has too many digits"}
-
-
-def test_what_stands_before_a_cut_is_taken() -> None:
-    write("cut.jsonl", lines([{"task": "1"}, {"task": "2"}]) + '{"task": "3')
-    write("list.json", '[{"task": "1"}, {"task": "2"}, {"tas')
-    write("chat.jsonl", lines(MESSAGES) + '{"role": "us')
-    with gather_traces(["cut.jsonl", "list.json", "chat.jsonl"]) as gathered:
-        assert [trace.place for trace in gathered.traces] == [
-            *("cut.jsonl#1", "cut.jsonl#2", "list.json#1", "list.json#2", "chat.jsonl")
-        ]
-        assert list(problems(gathered)) == ["cut.jsonl#3", "list.json#3", "chat.jsonl#3"]
-        assert records(gathered)[-1] == ("chat.jsonl", MESSAGES)
+def test_what_is_before_a_cut_is_taken() -> None:
+    write("logs/cut.jsonl", lines([{"task": "1"}, {"task": "2"}]) + '{"task": "3')
+    write("logs/list.json", '[{"task": "1"}, {"task": "2"}, {"tas')
+    with gather_traces(["logs"]) as gathered:
+        assert [trace["question"] for trace in traces(gathered).values()] == ["1", "2", "1", "2"]
+        assert {problem.file for problem in gathered.problems} == {"logs/cut.jsonl", "logs/list.json"}
 
 
 def test_folders_are_searched_by_name_and_globs_and_files_are_taken_once() -> None:
@@ -204,7 +113,7 @@ def test_links_that_lead_nowhere_or_in_circles_are_reported() -> None:
     for name, target in {"loop": "loop", "up": "../logs", "to_nothing": "gone"}.items():
         Path("logs", name).symlink_to(target)
     write("logs/skills.db", "left out")
-    with gather_traces(["logs"], left_out={Path("logs/skills.db").resolve()}) as gathered:
+    with gather_traces(["logs"], wanted=RunFilter(left_out={Path("logs/skills.db").resolve()})) as gathered:
         assert len(gathered.traces) == 1
         reasons = problems(gathered)
     assert set(reasons) == {"logs/loop", "logs/up", "logs/to_nothing"}
@@ -225,25 +134,11 @@ def test_a_file_without_permission_is_reported(monkeypatch: pytest.MonkeyPatch) 
         Path("logs/closed").chmod(0o700)
 
 
-def test_a_record_that_is_too_large_is_reported_and_the_next_one_taken() -> None:
-    large = json.dumps({"task": "x" * 17_000_000})
-    write("logs/lines.jsonl", f'{{"task": "1"}}\n{large}\n{{"task": "3"}}\n')
-    write("logs/object.json", large)
-    write("logs/text.txt", "word " * 4_000_000)
-    with gather_traces(["logs"]) as gathered:
-        assert [trace.place for trace in gathered.traces] == ["logs/lines.jsonl#1", "logs/lines.jsonl#3"]
-        assert {place: "16 MB" in reason for place, reason in problems(gathered).items()} == {
-            "logs/lines.jsonl#2": True,
-            "logs/object.json": True,
-            "logs/text.txt": True,
-        }
-
-
 @pytest.mark.parametrize("arguments", [["nowhere"], ["*.jsonl"], ["empty_folder"], ["picture"]])
 def test_nothing_to_learn_from_is_wrong_usage(arguments: list[str]) -> None:
     Path("empty_folder").mkdir()
     write("picture", b"\x89PNG\r\n\x1a\n\x00")
-    with pytest.raises(UsageError, match=r"nowhere|jsonl|empty_folder|picture.*PNG"):
+    with pytest.raises(UsageError, match=r"nowhere|jsonl|empty_folder|picture.*an image"):
         gather_traces(arguments)
 
 
@@ -264,42 +159,68 @@ def test_standard_input_and_pipes_are_read(in_folder: Path) -> None:
     code = (
         "import sys\nfrom ace.cli.inputs import gather_traces\n"
         "with gather_traces(sys.argv[1:]) as gathered:\n"
-        "    for trace in gathered.traces: print(trace.place.replace('/dev/fd/', 'fd'), trace.record.load())\n"
+        "    for trace in gathered.traces: print(trace.place, trace.record.load()['question'])\n"
     )
-    command = f"printf '%s\\n' '{{\"task\": 1}}' | '{sys.executable}' -c \"$0\" - <(echo '{{\"task\": 2}}')"
+    command = f'printf \'%s\\n\' \'{{"task": "1"}}\' | \'{sys.executable}\' -c "$0" - <(echo \'{{"task": "2"}}\')'
     done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()
-    assert first == "stdin {'task': 1}"
-    assert second.endswith("{'task': 2}")
+    assert first == "stdin 1"
+    assert second.startswith("/dev/fd/") and second.endswith(" 2")
 
 
-def test_the_trace_reader_looks_through_a_stored_record() -> None:
-    write("a.jsonl", lines([{"task": "1", "answer": "2"}]))
-    with gather_traces(["a.jsonl"]) as gathered, readable_records():
-        assert read_trace(gathered.traces[0].record)["question"] == "1"
-
-
-def test_a_file_that_was_changed_meanwhile_is_no_silent_mix_up() -> None:
+def test_a_trace_does_not_change_with_its_file() -> None:
     path = write("a.jsonl", lines([{"task": "1"}]))
     with gather_traces(["a.jsonl"]) as gathered:
-        path.write_text(lines([{"task": "2"}]), encoding="utf-8")
-        with pytest.raises(ChangedRecordError, match=r"a\.jsonl was changed"):
-            records(gathered)
+        path.unlink()
+        assert traces(gathered)["a.jsonl#1"]["question"] == "1"
 
 
-def test_a_plugin_that_recognises_a_file_takes_it_first() -> None:
-    write("session.bin", b"\x00ACME\x00")
-    converter = TraceConverter(
-        name="acme",
-        recognises=lambda trace: float(isinstance(trace, Path) or (isinstance(trace, bytes) and b"ACME" in trace)),
-        convert=lambda trace: {"question": f"read {trace}"},
-    )
-    register_trace_converter(converter)
+def test_a_reader_of_a_plugin_reads_its_files() -> None:
+    class Acme:
+        name = "acme"
+        title = "Acme sessions"
+        places: Sequence[str] = ()
+        side_files: Sequence[str] = ("*.meta",)
+        note = ""
+
+        def recognises(self, head: Head) -> float:
+            return float(head.text.startswith("ACME"))
+
+        def runs(self, source: Source) -> Iterator[Run | Problem]:
+            yield Run(task=source.text().split()[1], place="first")
+            yield source.problem("a line of Acme that is not known", 2)
+
+    write("logs/session.acme", "ACME one")
+    write("logs/session.meta", "no run")
+    write("logs/other.jsonl", lines([{"task": "2"}]))
+    register_log_reader("acme", Acme)
     try:
-        with gather_traces(["session.bin"]) as gathered, readable_records():
-            assert read_trace(gathered.traces[0].record)["question"] == "read session.bin"
+        with gather_traces(["logs"]) as gathered:
+            assert {place: trace["question"] for place, trace in traces(gathered).items()} == {
+                "logs/other.jsonl#1": "2",
+                "first": "one",
+            }
+            assert problems(gathered) == {"logs/session.acme#2": "a line of Acme that is not known"}
+            assert (gathered.summary.side_files, list(gathered.summary.formats)) == (1, ["unknown", "acme"])
+        with gather_traces(["logs/other.jsonl"], wanted=RunFilter(format="unknown")) as gathered:
+            assert len(gathered.traces) == 1
+        with pytest.raises(UsageError, match=r"--format: no reader is called 'acne'; there are acme, .*unknown"):
+            gather_traces(["logs"], wanted=RunFilter(format="acne"))
     finally:
-        unregister_trace_converter("acme")
+        unregister_log_reader("acme")
+
+
+def test_runs_that_began_earlier_are_skipped_and_those_of_unknown_time_are_not() -> None:
+    write("a.jsonl", lines([{"task": str(day), "timestamp": f"2026-01-0{day}T10:00:00Z"} for day in range(1, 5)]))
+    write("b.jsonl", lines([{"task": "unknown"}]))
+    with gather_traces(["a.jsonl", "b.jsonl"], wanted=RunFilter(since=datetime(2026, 1, 3, tzinfo=UTC))) as gathered:
+        assert [trace["question"] for trace in traces(gathered).values()] == ["3", "4", "unknown"]
+
+
+def test_only_some_problems_are_listed() -> None:
+    text = problem_lines([Problem(f"{number}.json", 2, "wrong") for number in range(30)])
+    assert text.splitlines()[1] == "    0.json, line 2: wrong"
+    assert (len(text.splitlines()), text.splitlines()[-1]) == (12, "    ... and 20 more")
 
 
 @pytest.mark.parametrize("form", ["lines", "list"])
@@ -316,7 +237,7 @@ def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form:
         (folder / f"{number:05}.json").write_text('{"task": "1"}', encoding="utf-8")
     done = run_python(
         "import resource\nfrom ace.cli.inputs import gather_traces\n"
-        "import ace.roles.trace_reading\n"
+        "import ace.logs.unknown, ace.logs.formats\nace.logs.formats.built_in()\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "with gather_traces(['large', 'many']) as gathered:\n"
         "    print(len(gathered.traces), len(gathered.problems))\n"
@@ -326,31 +247,3 @@ def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form:
     counts, megabytes = done.stdout.splitlines()
     assert counts == ("12000 0" if form == "lines" else "2010 0")
     assert int(megabytes) < 60
-
-
-def test_a_plugin_tells_which_parts_of_a_file_belong_to_one_trace() -> None:
-    def parts(value: Any) -> list[tuple[str | None, object]]:
-        held = value if isinstance(value, list) else [value]
-        return [(record.get("run"), record) for record in held]
-
-    converter = TraceConverter(
-        name="acme", recognises=lambda trace: float(isinstance(trace, bytes)), convert=lambda trace: {}, parts=parts
-    )
-    events = [{"run": "a", "n": 1}, {"run": "b", "n": 2}, {"n": 3}, {"run": "a", "n": 4}]
-    joined = [[events[0], events[3]], events[1], events[2]]
-    write("a.jsonl", lines(events[:2]) + "{cut\n" + lines(events[2:]))
-    write("a.json", json.dumps(events))
-    register_trace_converter(converter)
-    try:
-        found = gather_traces(["a.jsonl"])
-        assert records(found) == list(zip(["a.jsonl#1", "a.jsonl#2", "a.jsonl#4"], joined, strict=True))
-        assert problems(found)["a.jsonl#3"].startswith("truncated, or not JSON")
-        whole = gather_traces(["a.json"])
-        assert records(whole) == list(zip(["a.json#1", "a.json#2", "a.json#3"], joined, strict=True))
-        assert [dict(trace.record) for trace in whole.traces] == [dict(trace.record) for trace in found.traces]  # type: ignore[call-overload]  # stored records are mappings
-        write("a.json", json.dumps(events[:1]))
-        assert isinstance(whole.traces[1].record, StoredRecord)
-        with pytest.raises(ChangedRecordError, match="was changed during the run"):
-            whole.traces[1].record.load()
-    finally:
-        unregister_trace_converter("acme")

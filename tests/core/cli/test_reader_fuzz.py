@@ -22,14 +22,15 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 
-from ace import read_trace
 from ace.cli import main
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces, StoredRecord, event_files, gather_traces, readable_records
+from ace.cli.inputs import GatheredTraces, RunFilter, gather_traces
 from ace.cli.learning.sample_files import sample_of
 from ace.cli.settings import load_settings
 from ace.context import ACEStepContext
 from ace.evaluation import TrainingLog
+from ace.logs import read_trace, traces_in
+from ace.logs.spool import StoredTrace
 from ace.protocols.trace_converters import AmbiguousTraceError, TraceConversionError
 from ace.roles.rendering import fitted_sections, sections_of
 from ace.skillbook import Skillbook
@@ -244,6 +245,7 @@ class Fuzz:
         self.makers: Sequence[tuple[int, Callable[[], None]]] = [
             (9, self.traces),
             (3, self.standard_input),
+            (3, self.live),
             (2, self.settings),
             (2, self.skillbook),
             (2, self.imported),
@@ -293,17 +295,25 @@ class Fuzz:
             sys.stdin = before
 
     def gathered(self, paths: list[str]) -> None:
-        with contextlib.suppress(UsageError), gather_traces(paths, max_bytes=1_000_000) as found:
+        with contextlib.suppress(UsageError), gather_traces(paths, wanted=RunFilter(max_bytes=1_000_000)) as found:
             self.read(found)
 
     def read(self, found: GatheredTraces) -> None:
-        event_files(found.traces)
-        with readable_records():
-            for trace in found.traces[:30]:
-                assert isinstance(trace.record, StoredRecord)
-                sample_of(trace.record.load(), trace.place)
-                with contextlib.suppress(AmbiguousTraceError, TraceConversionError):
-                    fitted_sections(sections_of(read_trace(trace.record)), 4000)
+        list(found.summary.questions())
+        json.dumps(found.summary.as_json())
+        for problem in found.problems:
+            assert "failed: " not in problem.reason, problem
+        for trace in found.traces[:30]:
+            assert isinstance(trace.record, StoredTrace)
+            sample_of(trace.record.load(), trace.place)
+            fitted_sections(sections_of(read_trace(trace.record)), 4000)
+
+    def live(self) -> None:
+        """Read a value in memory, as the service and MCP do."""
+        value = damaged_value(self.chance, self.chance.choice(TRACES))
+        for trace in traces_in(value):
+            with contextlib.suppress(AmbiguousTraceError, TraceConversionError):
+                fitted_sections(sections_of(read_trace(trace)), 4000)
 
     def settings(self) -> None:
         others = [SETTINGS.encode(), *self.records]

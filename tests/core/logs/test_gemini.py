@@ -121,6 +121,44 @@ def test_a_set_list_replaces_all_messages(tmp_path: Path) -> None:
     assert steps_of(run) == ["person: Kept", "agent: ok"]
 
 
+def test_a_real_session_that_was_resumed_interrupted_and_resumed() -> None:
+    run = run_of(DATA / "real" / "session-2026-11-28T14-00-e095bbff.jsonl")
+
+    words = [step.content for step in run.steps if step.speaker == "person"]
+    assert words == ["Make the tests green", "Hold on please", "Carry on now"]
+    assert [step.is_error for step in run.steps if step.kind == "result"] == [True, False]
+    assert (run.answer, run.is_interrupted) == ("And once more.", False)
+    # Five answers, one of which was lost when the program was interrupted.
+    assert (run.tokens.input, run.tokens.output) == (500, 50)
+    assert run.started and run.ended and (run.ended - run.started).total_seconds() > 16
+
+
+def test_a_resumed_session_keeps_what_it_repeats_in_a_shorter_form(tmp_path: Path) -> None:
+    begun = {"input": 20, "output": 4}
+    recorded = [user("1", "Port?"), model("2", toolCalls=[called("error", {"output": "no"})], tokens=begun)]
+    parts = [{"functionCall": {"id": "c1", "name": "read", "args": {}}}]
+    response = [{"functionResponse": {"id": "c1", "name": "read", "response": {"output": "no"}}}]
+    repeated = [
+        user("1", "Port?", second=9),
+        {"id": "2", "timestamp": "2026-08-01T10:00:09Z", "type": "gemini", "content": parts},
+        {"id": "2_response", "timestamp": "2026-08-01T10:00:09Z", "type": "user", "content": response},
+    ]
+    resumed = [
+        {**HEAD, "startTime": "2026-08-01T10:00:08Z"},
+        {"$set": {"messages": []}},
+        {"$set": {"messages": repeated}},
+    ]
+    path = written(
+        tmp_path / "session-1.jsonl", HEAD, *recorded, model("3", tokens=begun), *resumed, user("4", "And?", 10)
+    )
+    run = run_of(path)
+
+    assert steps_of(run) == ["person: Port?", 'read {"path": "cfg"}', "read failed: no", "person: And?"]
+    # The message that is gone has cost tokens, too.
+    assert (run.tokens.input, run.tokens.output) == (40, 8)
+    assert run.started and (run.started.second, run.is_interrupted) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("status", "response", "step"),
     [
@@ -134,7 +172,7 @@ def test_states_of_calls(tmp_path: Path, status: str, response: dict[str, Any] |
     run = run_of(written(tmp_path / "session-1.json", session))
 
     assert steps_of(run) == ["person: Port?", 'read {"path": "cfg"}', *([step] if step else [])]
-    assert run.is_interrupted == (step is None)
+    assert run.is_interrupted == (status != "success")
 
 
 def test_an_old_file_that_was_continued_is_read_once(tmp_path: Path) -> None:

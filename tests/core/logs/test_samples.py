@@ -191,8 +191,26 @@ def test_a_preference_is_a_correction_of_the_rejected_answer() -> None:
     assert (run.task, run.answer, run.truth, run.success) == (TASK, ANSWER, "14 days.", False)
 
 
-def test_every_built_in_reader_has_a_sample() -> None:
+OTHERS = (
+    "spans",
+    "codex",
+    "gemini",
+    "opencode",
+    "cursor",
+    "copilot",
+    "vscode",
+    "cline",
+    "aider",
+    "goose",
+    "pi",
+    "agents",
+)
+"""Modules of readers whose tests are elsewhere."""
+
+
+def test_every_reader_has_a_sample() -> None:
     """The page of formats tells what is read of each from these files."""
     read = {found.format for found in read_runs(DATA) if isinstance(found, Run)}
+    mine = [reader for reader in built_in() if not set(type(reader).__module__.split(".")) & set(OTHERS)]
 
-    assert [reader.name for reader in built_in() if reader.name not in read] == []
+    assert [reader.name for reader in mine if reader.name not in read] == []

@@ -496,7 +496,7 @@ MUTANTS = (
                 "import sched\nfrom collections.abc import Iterator\n",
             ),
         ),
-        (*FRAMEWORK, *LOGS),
+        LOGS,
     ),
     Mutant(
         "RunnerConformance.test_same_class",

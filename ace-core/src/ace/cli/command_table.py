@@ -12,6 +12,7 @@ __all__ = ["ace_commands", "built_in_names", "built_in_summaries"]
 
 _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("learn", "command", "Learn from recorded traces."),
+    ("inspect", "command", "Show what is in logs, without a model."),
     ("ask", "command", "Answer a question with the skills in the prompt."),
     ("train", "command", "Answer samples with an agent, and learn from the results."),
     ("eval", "command", "Compare accuracy with and without the skills."),

@@ -15,14 +15,15 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from ace._options import Option, SettingValue, inside_project, learning_option, option, options_of, refused
 from ace.cli.errors import UsageError
 from ace.cli.project_rules import address_on_this_machine, file_location, hosted_model
-from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, entries_in, project_file, user_file
+from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, MAPPINGS_TABLE, entries_in, project_file, user_file
 from ace.environments import Match
 from ace.runners.run_options import RunSettings
 from ace.runners.settings import LearningSettings
 
 __all__ = ["SETTINGS", "SettingValue", "Settings", "clock_from_environment", "load_settings", "shown_setting"]
 
-_OF_MODEL: Final = ("learn", "train", "eval", "ask")
+_OF_INPUTS: Final = ("learn", "train", "eval", "inspect")
+_OF_MODEL: Final = ("learn", "train", "eval", "ask", "inspect")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +90,8 @@ class Settings:
         None,
         "Process at most this many inputs.",
         group="Run",
-        commands=("learn", "train", "eval"),
-        common=("learn", "train"),
+        commands=_OF_INPUTS,
+        common=("learn", "train", "inspect"),
         least=1,
     )
     lag: int | None = learning_option(
@@ -176,11 +177,36 @@ class Settings:
         is_path=True,
         project=inside_project("folder", "files are written there"),
     )
+    format: str | None = option(
+        None,
+        "Read the files with the reader of this name instead of the one that fits their content.",
+        group="Files",
+        commands=_OF_INPUTS,
+        common=("inspect",),
+        of_run=False,
+    )
+    map: str | None = option(
+        None,
+        "Read logs of your own with the mappings in this TOML file, which say where tasks, answers and steps are.",
+        group="Files",
+        commands=_OF_INPUTS,
+        common=("inspect",),
+        of_run=False,
+        is_path=True,
+    )
+    since: str | None = option(
+        None,
+        "Skip runs that began earlier than this long ago, such as 12h, 7d or 2w, or before this date.",
+        group="Files",
+        commands=_OF_INPUTS,
+        common=("inspect",),
+        of_run=False,
+    )
     max_input_mb: float = option(
         1000.0,
         "The size of the largest file or stream that is read, in megabytes.",
         group="Files",
-        commands=("learn", "train", "eval"),
+        commands=_OF_INPUTS,
         of_run=False,
         above=0,
         most=1_000_000,
@@ -383,6 +409,8 @@ def _check_is_of_plugin(path: Path, line: int, table: str) -> None:
     from ace.cli.command_table import built_in_names
 
     shown_name = table[:LONGEST_NAME]
+    if table == MAPPINGS_TABLE:
+        return
     if table in SETTINGS:
         raise UsageError(f"{path}, line {line}: the setting {shown_name!r} must be a value, not a table")
     if closest_name(table, [LEARNING_TABLE]) is not None or table in built_in_names():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEARNING_TABLE",
     "LONGEST_NAME",
+    "MAPPINGS_TABLE",
     "FileEntry",
     "PluginSetting",
     "SettingTable",
@@ -30,6 +31,9 @@ __all__ = [
 
 LEARNING_TABLE: Final = "learning"
 """The table for the settings of a run. Any other table contains the settings of the plugin with its name."""
+
+MAPPINGS_TABLE: Final = "logs"
+"""The table with the mappings of log formats, `[[logs.mapping]]`."""
 
 _LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 60

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ace.logs.run import Problem, Run, Speaker, Step, Tokens
     from ace.logs.source import Source, file_source, live_source, text_source
     from ace.logs.speakers import spoken_by_user
-    from ace.logs.trace import read_trace, runs_in
+    from ace.logs.trace import read_trace, runs_in, traces_in
 
 __all__ = [
     "Head",
@@ -57,6 +57,7 @@ __all__ = [
     "text_of",
     "text_source",
     "time_of",
+    "traces_in",
     "unregister_log_reader",
 ]
 
@@ -96,6 +97,7 @@ __getattr__, __dir__ = lazy_exports(
         "text_of": "building",
         "text_source": "source",
         "time_of": "building",
+        "traces_in": "trace",
         "unregister_log_reader": "reading",
     },
 )

@@ -45,6 +45,7 @@ class RunBuilder:
         self.steps: list[Step] = []
         self._names: dict[str, str] = {}
         self._open: list[tuple[str, str]] = []
+        self._cancelled: set[str] = set()
         self._noted: dict[str, Any] = {}
         self._input: int | None = None
         self._output: int | None = None
@@ -135,6 +136,22 @@ class RunBuilder:
     def is_answered(self, call_id: str) -> bool:
         """Return whether there was a call with this id, and it has its result."""
         return call_id in self._names and all(open_id != call_id for open_id, _ in self._open)
+
+    def cancel(self, call_id: str) -> None:
+        """Remember that a person stopped a call.
+
+        Args:
+            call_id: The id of the call.
+        """
+        self._cancelled.add(call_id)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the agent did nothing after a call that has no result or was cancelled, or after a person spoke."""
+        last = next((step for step in reversed(self.steps) if step.speaker != "harness"), None)
+        if last is None:
+            return False
+        return last.kind == "call" or last.speaker == "person" or last.call_id in self._cancelled
 
     @property
     def ends_with_call(self) -> bool:

@@ -173,9 +173,11 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
 
 
 def _shape_of_damaged(body: str, *, is_whole: bool) -> Shape:
-    """Return the shape of a text whose first object is not whole, or larger than the head."""
-    following = [found.start() + 1 for found in re.finditer(r"\n[{\[]", body)]
-    return "values" if any(value_end(body[at:]) or not is_whole for at in following) else "object"
+    """Return the shape of a text of several lines whose first object is not whole, or larger than the head."""
+    if body.partition("\n")[0].rstrip()[-1] not in "{[,":
+        return "lines"
+    following = itertools.islice(re.finditer(r"\n[{\[]", body), _LINES_LOOKED_AT)
+    return "values" if any(not is_whole or value_end(body, found.start() + 1) for found in following) else "object"
 
 
 def _shape_of_list(body: str, lines: Sequence[str], *, is_whole: bool) -> Shape | None:

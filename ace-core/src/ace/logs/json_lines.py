@@ -196,7 +196,8 @@ def _objects_in(text: str, shapes: Shapes) -> _Objects:
     left = ""
     at = read_to = 0
     is_sure = True
-    for _ in range(MOST_TRIED):
+    tried = 0
+    while tried < MOST_TRIED:
         at = after(BETWEEN, text, at)
         if at == len(text):
             break
@@ -204,8 +205,9 @@ def _objects_in(text: str, shapes: Shapes) -> _Objects:
         is_part = end <= read_to and not shapes.fit(value)
         if isinstance(value, dict) and (is_sure or (mark_after(BLANKS, text, end) in ("{", "") and not is_part)):
             objects.append(value)
-            at, is_sure = end, True
+            at, is_sure, tried = end, True, 0
             continue
+        tried += 1
         if is_sure:
             shapes.add_damaged(text, at)
         read_to = max(read_to, error_at)

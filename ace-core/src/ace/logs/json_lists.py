@@ -15,7 +15,6 @@ from ace.logs.json_values import (
     BLANKS,
     LARGEST_VALUE,
     MOST_TRIED,
-    READ_AHEAD,
     Shapes,
     TooDeepError,
     after,
@@ -29,9 +28,11 @@ __all__ = ["value_records"]
 
 _MOST_SEARCHES: Final = 50
 """How often the end of a damaged record is searched by counting brackets."""
+_SEARCHED: Final = 128 * 1024
+"""How much is searched at a time. The cost of an error of the decoder grows with the text before it."""
 _OVERLAP: Final = 1024
 """How much of the text is kept before a position: more than a key with its indentation."""
-_OBJECT_OR_LINE: Final = re.compile(r'\{\s*"|(?<=\n)[{\[]')
+_OBJECT_OR_LINE: Final = re.compile(r'\{\s*"|(?<=\n)\[')
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _ENDS: Final = {"{": "}", "[": "]"}
 
@@ -175,13 +176,13 @@ class _Values:
         """Go to the next value after a damaged one; return whether there is one."""
         window = self._window
         read_to = error.pos - window.at if isinstance(error, json.JSONDecodeError) else 0
-        window.load(READ_AHEAD)
+        window.load(_SEARCHED)
         self._shapes.add_damaged(window.text, window.at)
         found = self._candidate(window.at + 1, window.at + read_to, self._end_by_brackets())
         while found is None and not window.is_end:
             # What comes before a value decides whether it begins a line.
             window.at = len(window.text) - _OVERLAP
-            window.load(READ_AHEAD)
+            window.load(_SEARCHED)
             found = self._candidate(window.at, 0, None)
         window.at = len(window.text) if found is None else found
         return found is not None
@@ -204,27 +205,43 @@ class _Values:
             end: Where the damaged value ends, if this is known.
         """
         text = self._window.text
+        too_deep = 0
+        # The last bracket before the damage may be that of the next value: `{"a": "tor{"b": 1}`.
+        parts_end = text.rfind("{", start, read_to + 1)
         for found in _OBJECT_OR_LINE.finditer(text, start):
             at = found.start()
+            if at < parts_end and not self._shapes.pattern.match(text, at):
+                continue
             if end is not None and at >= end:
-                return end
+                break
             try:
                 value, after_it = decode(text, at)
             except json.JSONDecodeError as error:
-                if not self._window.is_end and is_cut_off(text, error):
+                if self._may_go_on(at, error):
                     return at
-                continue
+                read_to = max(read_to, error.pos)
+                parts_end = text.rfind("{", at + 1, read_to + 1)
             except TooDeepError:
-                continue
-            if mark_after(BLANKS, text, after_it) not in ("{", "[", ",", "]", ""):
-                continue
-            if self._shapes.fit(value):
-                return at
-            if after_it > read_to and self._is_indented_right(at):
-                read_to = _end_of_siblings(text, after_it)
-                if _is_outermost(text, read_to):
+                too_deep += 1
+                if too_deep == MOST_TRIED:
+                    break
+            else:
+                if self._shapes.fit(value) and self._is_followed(after_it):
                     return at
+                if after_it > read_to and self._is_followed(after_it) and self._is_indented_right(at):
+                    read_to = _end_of_siblings(text, after_it)
+                    if _is_outermost(text, read_to):
+                        return at
         return end
+
+    def _may_go_on(self, at: int, error: json.JSONDecodeError) -> bool:
+        """Whether a record may begin here that is not in memory as a whole."""
+        if self._window.is_end or not is_cut_off(self._window.text, error):
+            return False
+        return not self._shapes or self._shapes.pattern.match(self._window.text, at) is not None
+
+    def _is_followed(self, end: int) -> bool:
+        return mark_after(BLANKS, self._window.text, end) in ("{", "[", ",", "]", "")
 
     def _is_indented_right(self, at: int) -> bool:
         return self._indent is None or _indent(self._window.text, at) == self._indent

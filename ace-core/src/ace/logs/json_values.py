@@ -137,15 +137,15 @@ def loads(data: bytes) -> Any:
     return value
 
 
-def value_end(text: str) -> int:
-    """Return where the value ends with which a text begins; 0 if it is not whole.
+def value_end(text: str, at: int = 0) -> int:
+    """Return where the value ends that begins at a position; 0 if it is not whole.
 
     Example:
         >>> value_end('{"a": 1} {"b": 2}'), value_end('{"a": ')
         (8, 0)
     """
     try:
-        return decode(text, 0)[1]
+        return decode(text, at)[1]
     except ValueError:
         return 0
 

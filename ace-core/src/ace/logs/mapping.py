@@ -16,7 +16,7 @@ from ace.logs.outcomes import is_failed_output, is_infrastructure, number_of, su
 from ace.logs.run import Problem, Run, Tokens
 from ace.logs.source import Source
 
-__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping"]
+__all__ = ["LogMapping", "MappedReader", "MappingError", "StepMapping", "mappings_in"]
 
 
 class MappingError(ValueError):
@@ -140,6 +140,9 @@ class LogMapping:
         for key, value in plain.items():
             if not isinstance(value, _TYPES.get(key, str)):
                 raise MappingError(f"mapping {name!r}: {key} has the wrong type: {value!r}")
+        for key, value in dict(step or {}).items():
+            if not isinstance(value, str):
+                raise MappingError(f"mapping {name!r}: step.{key} has the wrong type: {value!r}")
         lists: dict[str, Any] = {key: tuple(plain[key]) for key in ("places", "side_files") if key in plain}
         given: dict[str, Any] = {**plain, **lists, "step": None if step is None else StepMapping(**step)}
         return cls(**given)

@@ -65,16 +65,8 @@ _NAMES_OF_ROLES: Final[Mapping[str, Sequence[str]]] = {
 }
 _ROLES: Final = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names}
 _CALL_TYPES: Final = frozenset(
-    {
-        "tool_use",
-        "tooluse",
-        "toolcall",
-        "tool_call",
-        "function_call",
-        "functioncall",
-        "server_tool_use",
-        "server_tool_call",
-    }
+    {"tool_use", "tooluse", "toolcall", "tool_call", "function_call", "functioncall"}
+    | {"server_tool_use", "server_tool_call"}
 )
 _RESULT_TYPES: Final = frozenset(
     {"tool_result", "toolresult", "tool_call_response", "function_response", "functionresponse", "tool_return"}
@@ -98,6 +90,18 @@ _PART_TYPES: Final = frozenset({"text", "input_text", "output_text", *_CALL_TYPE
 _THOUGHT_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "thought", "reasoningText")
 _CALL_KEYS: Final = ("tool_calls", "toolCalls", "toolRequests", "toolInvocations")
 _FAILED: Final = ("error", "failed", "retried", "output_error", "output-error", "cancelled", "denied", "declined")
+_CALL_HOLDERS: Final = (
+    "functionCall",
+    "function_call",
+    "toolUse",
+    "toolCall",
+    "server_tool_call",
+    "function",
+    "action",
+)
+_RESULT_KEYS: Final = (
+    *("content", "output", "response", "result", "result_value", "value", "text", "server_tool_call_response"),
+)
 _LONGEST_ROLE: Final = 40
 _LEAST_SHARE: Final = 0.8
 _MARKED_PERSON: Final = re.compile(r"<(?:task|user_message|feedback|user_query)>")
@@ -427,9 +431,7 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
     kind = text_of(call.get("type")).removesuffix("_call")
-    call = _unwrapped(
-        call, ("functionCall", "function_call", "toolUse", "toolCall", "server_tool_call", "function", "action")
-    )
+    call = _unwrapped(call, _CALL_HOLDERS)
     name = _first(call, ("name", "function", "function_name", "tool_name", "toolName", "tool")) or kind
     arguments = _first_value(
         call, ("arguments", "args", "input", "params", "parameters", "params_as_json", "command", "query")
@@ -441,10 +443,7 @@ def _add_call(builder: RunBuilder, call: Mapping[str, Any], place: str) -> None:
 def _add_result(builder: RunBuilder, result: Mapping[str, Any], content: Any, place: str) -> None:
     inner = _unwrapped(result, ("functionResponse", "function_response", "toolResult", "run"))
     if content is None:
-        content = _first_value(
-            inner,
-            ("content", "output", "response", "result", "result_value", "value", "text", "server_tool_call_response"),
-        )
+        content = _first_value(inner, _RESULT_KEYS)
     error = inner.get("error") or inner.get("errorText")
     if isinstance(content, dict) and set(content) == {"error"}:
         error = content["error"]

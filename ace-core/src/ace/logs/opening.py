@@ -156,8 +156,9 @@ def opened(path: Path, damage: Damage, most: int | None = None) -> BufferedReade
     for signature, modules, command in _COMPRESSIONS:
         if signature.match(start):
             stored.close()
+            start = _first(_unpacked(path, modules, command))
+            # Opened again: a file that is damaged at its beginning cannot go back.
             stored, size = _unpacked(path, modules, command), None
-            start = _first(stored)
             break
     return _log_file(stored, start, size, damage, most)
 

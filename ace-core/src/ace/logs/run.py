@@ -107,7 +107,8 @@ class Run:
     is_interrupted: bool = False
     """Whether the run ended before the agent was done, for example because a person stopped it."""
     place: str = ""
-    """Where the run was found: the file, and the number of the run in it if there are several."""
+    """Where the run was found. A reader may give the number of a line or a name of its own; the file is added to a
+    number, and is the place of a run that is alone in it."""
     format: str = ""
     """The name of the reader."""
     skill_ids: tuple[str, ...] = ()
@@ -169,10 +170,21 @@ class Problem:
     """What is wrong, and what to do about it."""
     count: int = 1
     """How often it occurs in the file, for damage that is named once."""
+    kind: Literal["loss", "notice", "doubt"] = "loss"
+    """`loss` if something is not read, `notice` if everything is, `doubt` if a person should decide before paying."""
+
+    @property
+    def place(self) -> str:
+        """The file, and the line in it, such as `logs/a.jsonl#12`."""
+        return self.file if self.line is None else f"{self.file}#{self.line}"
+
+    @property
+    def where(self) -> str:
+        """The file, and the line in it, in words."""
+        return self.file if self.line is None else f"{self.file}, line {self.line}"
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}, line {self.line}"
-        return f"{place}: {self.reason}"
+        return f"{self.where}: {self.reason}"
 
 
 def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:

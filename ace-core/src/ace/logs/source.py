@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from ace.logs import decoding
 from ace.logs.head import Head, Record, Shape
@@ -52,19 +52,22 @@ class Source:
             yield from decoding.records(self.path, self.name, self.head.shape, self.problems)
 
     def text(self) -> str:
-        """Return the whole text, decoded; nothing for an object in memory."""
+        """Return the whole text, decoded."""
         if self.head.shape == "live":
-            return ""
+            return "\n".join(value for value in self._live if isinstance(value, str))
         return decoding.text(self.path, self.name, self.problems)
 
-    def problem(self, reason: str, line: int | None = None) -> Problem:
+    def problem(
+        self, reason: str, line: int | None = None, kind: Literal["loss", "notice", "doubt"] = "loss"
+    ) -> Problem:
         """Return a problem of this source.
 
         Args:
             reason: What is wrong, and what to do about it.
             line: The line, from 1.
+            kind: See `Problem.kind`.
         """
-        return Problem(self.name, line, reason)
+        return Problem(self.name, line, reason, kind=kind)
 
 
 def file_source(path: Path, name: str = "") -> Source:

@@ -69,7 +69,9 @@ class UnknownReader:
         kind = _kind(values)
         if kind == "records":
             scales = _scales(source, values)
-            found = (_from_record(record.value, shared, scales) for record in _chain(first, records))
+            has_lines = source.shape in ("lines", "values", "table")
+            every = _chain(first, records)
+            found = (_from_record(record, shared, scales, has_line=has_lines) for record in every)
             yield from without_repetitions(found)
             return
         for name, items in _groups([*first, *records]).items():
@@ -292,7 +294,8 @@ def _from_items(
     if is_events:
         yield source.problem(
             f"{len(records)} records without a task look like the events of one run, and are read as one; "
-            "say how to read them with --map"
+            "say how to read them with --map",
+            kind="doubt",
         )
     ends = (fields for value in reversed(objects) if (fields := _no_steps(value)))
     outcome = next((found for fields in ends if (found := outcome_in(fields)).source), outcome_in({}))
@@ -318,7 +321,10 @@ def _no_steps(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in message.items() if key_of(name) in _OUTCOMES_OF_TURNS}
 
 
-def _from_record(value: Any, shared: Mapping[str, Any], scales: Mapping[str, Sequence[float]]) -> Run:
+def _from_record(
+    record: Record, shared: Mapping[str, Any], scales: Mapping[str, Sequence[float]], *, has_line: bool
+) -> Run:
+    value = record.value
     if not isinstance(value, dict):
         return _from_text(text_of(value))
     builder = RunBuilder()
@@ -327,7 +333,7 @@ def _from_record(value: Any, shared: Mapping[str, Any], scales: Mapping[str, Seq
     if found is not None:
         add_items(builder, ((str(number), item) for number, item in enumerate(_oldest_first(found[1]), 1)))
         _add_last_turn(builder, found[0], value, fields)
-    return builder.run(**fields)
+    return builder.run(**fields, place=str(record.line) if has_line else "")
 
 
 def _add_last_turn(builder: RunBuilder, name: str, value: Mapping[str, Any], fields: dict[str, Any]) -> None:

@@ -70,18 +70,16 @@ _BUILT_IN.specs = {
     ),
     "trace_converters": (
         TraceConverterSpec(
-            name="otlp",
-            target="ace.otlp:OtlpToTrace",
-            recognises="ace.otlp:recognise",
-            parts="ace.otlp:parts_of",
-            summary="Read exports of OpenTelemetry spans with GenAI or OpenInference attributes",
-        ),
-        TraceConverterSpec(
             name="execution_trace",
             target="ace.trace_log:ExecutionToTrace",
-            recognises="ace.trace_log:recognise",
-            parts="ace.trace_log:parts_of",
-            place="ace.trace_log:place_of",
+            accepts="ace.trace_log.execution:ExecutionTrace",
+            summary="Read an attempt at a task",
+        ),
+    ),
+    "log_readers": (
+        LogReaderSpec(
+            name="execution_trace",
+            target="ace.trace_log:ExecutionLogs",
             summary="Read the log of attempts at tasks that `ace capture` writes",
         ),
     ),

@@ -12,13 +12,14 @@ from ace.trace_log.execution import (
 from ace.trace_log.log import ArchiveReport, LoggedTrace, LogProblem, TraceLog
 from ace.trace_log.output import errors_in
 from ace.trace_log.running import CommandRun, run_command
-from ace.trace_log.to_trace import ExecutionToTrace, execution_to_trace, parts_of, place_of, recognise
+from ace.trace_log.to_trace import ExecutionLogs, ExecutionToTrace, execution_to_trace
 from ace.trace_log.watcher import learning_turn, running_watcher, watching
 
 __all__ = [
     "ArchiveReport",
     "CommandRun",
     "ExecutionError",
+    "ExecutionLogs",
     "ExecutionResult",
     "ExecutionToTrace",
     "ExecutionTrace",
@@ -32,9 +33,6 @@ __all__ = [
     "errors_in",
     "execution_to_trace",
     "learning_turn",
-    "parts_of",
-    "place_of",
-    "recognise",
     "run_command",
     "running_watcher",
     "watching",

@@ -1,26 +1,56 @@
-"""The built-in converter `execution_trace`: lines of the trace log to the standard trace dict."""
+"""Attempts at tasks as runs: the reader of the log, and the converter of attempts in memory."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Final, get_args
 
-from ace._internal.json_fields import Record, head_records, number_in, trace_head
+from ace._internal.json_fields import Record, number_in
 from ace.context import ACEStepContext
+from ace.logs import Head, Problem, Run, Source, Step
 from ace.protocols.trace_converters import TraceConversionError
 from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
-from ace.traces import StandardTraceDict, TraceStep, steps_as_text, trace_step
+from ace.traces import StandardTraceDict
 
-__all__ = ["ExecutionToTrace", "execution_to_trace", "parts_of", "place_of", "recognise"]
+__all__ = ["ExecutionLogs", "ExecutionToTrace", "execution_to_trace"]
 
 _TELLING: Final = frozenset(
     {"task_description", "bullets_consulted", "execution_results", "discovered_issues", "outcome"}
 )
 _FEWEST: Final = 2
-_MOST_ERRORS: Final = 30
-"""Feedback goes into a prompt, and a compiler can report thousands of errors."""
+
+
+class ExecutionLogs:
+    """Reads the log of attempts that `ace capture` writes. A run is named by its task and trace, not by its line."""
+
+    name = "execution_trace"
+    title = "Attempts at tasks"
+    places: Sequence[str] = ()
+    side_files: Sequence[str] = ("insights.jsonl", "artifacts/*")
+    note = ""
+
+    def recognises(self, head: Head) -> float:
+        """Return 0.9 if most of the first records are attempts.
+
+        Example:
+            >>> from ace.logs import live_source
+            >>> record = {"bead_id": "bd-1", "outcome": "success", "execution_results": []}
+            >>> ExecutionLogs().recognises(live_source(record).head)
+            0.9
+        """
+        found = [_is_trace(record) for record in head.objects]
+        return 0.9 if sum(found) * 2 > len(found) else 0.0
+
+    def runs(self, source: Source) -> Iterator[Run | Problem]:
+        """Yield the attempts, and what is none."""
+        for record in source.records():
+            try:
+                yield _run(ExecutionTrace.from_record(record.value))
+            except (ValueError, RecursionError) as error:
+                reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+                yield source.problem(reason, record.line)
 
 
 class ExecutionToTrace:
@@ -38,58 +68,11 @@ class ExecutionToTrace:
         return ctx.replace(trace=execution_to_trace(ctx.trace))
 
 
-def recognise(record: object) -> float:
-    """Return the probability that an object, or the beginning of a file, is a trace of the log, from 0 to 1.
-
-    Args:
-        record: Any object; for a file, its first bytes.
-
-    Example:
-        >>> recognise({"bead_id": "bd-1", "outcome": "success", "execution_results": []}), recognise({"task": "2+2?"})
-        (0.9, 0.0)
-        >>> recognise(b'{"bead_id": "bd-1", "outcome": "success", "execution_results": []}\\n')
-        0.9
-    """
-    if isinstance(record, ExecutionTrace):
-        return 1.0
-    head = trace_head(record)
-    if head is None:
-        return 0.9 if isinstance(record, Mapping) and _is_trace(record) else 0.0
-    found = [_is_trace(entry) for entry in head_records(head)]
-    return 0.9 if sum(found) * 2 > len(found) else 0.0
-
-
-def parts_of(value: object) -> list[tuple[str | None, object]]:
-    """Return the traces in a line of the log, or in a JSON list of such records; each is a trace of its own.
-
-    Args:
-        value: A JSON value. What is not a trace is returned as a `ValueError` that says why.
-
-    Example:
-        >>> parts_of([{"bead_id": "bd-1", "outcome": "success"}, 7])
-        [(None, {'bead_id': 'bd-1', 'outcome': 'success'}), (None, ValueError('a trace must be a JSON object, got 7'))]
-    """
-    return [(None, _checked(item)) for item in (value if isinstance(value, list) else [value])]
-
-
-def place_of(record: object) -> str:
-    """Return the place of a trace in runs and reports, which does not depend on its line: `TASK/TRACE_ID`.
-
-    Args:
-        record: A record that `parts_of` returned.
-
-    Example:
-        >>> place_of({"bead_id": "bd-1", "trace_id": "t7", "outcome": "success"})
-        'bd-1/t7'
-    """
-    return ExecutionTrace.from_record(record).place
-
-
 def execution_to_trace(trace: object) -> StandardTraceDict:
     """Return the standard trace dict of one execution trace.
 
     Args:
-        trace: An `ExecutionTrace`, the record of a line, the line itself, or the path of a file with a single line.
+        trace: An `ExecutionTrace`, the record of a line, or the line itself.
 
     Raises:
         TraceConversionError: It is not one execution trace.
@@ -103,32 +86,27 @@ def execution_to_trace(trace: object) -> StandardTraceDict:
         ('Fix the imports', False)
         >>> print(trace["feedback"])
         The outcome is failure.
-        tsc -p . failed: a.ts:1: error: Cannot find module './b' (tsc)
+        tsc failed at 1: $ tsc -p . ... a.ts:1: error: Cannot find module './b' (tsc)
     """
-    read = _read(trace)
-    steps = [_step(number, result) for number, result in enumerate(read.execution_results, 1)]
-    found = [number_in(result.more, "duration_seconds") for result in read.execution_results]
-    durations = [duration for duration in found if duration is not None]
-    return StandardTraceDict(
-        schema=1,
-        question=read.task_description or f"Task {read.task_id}",
-        context="",
-        reasoning=steps_as_text(steps),
-        answer="",
-        success={"success": True, "failure": False, "partial": None}[read.outcome],
-        skill_ids=list(read.bullets_consulted),
-        feedback="\n".join([f"The outcome is {read.outcome}.", *_failures(read)]),
-        ground_truth=None,
-        steps=steps,
-        metrics={"duration_seconds": sum(durations)} if durations else {},
-        metadata={
-            "integration": "execution_trace",
-            "task_id": read.task_id,
-            "execution_trace_id": read.trace_id,
-            "timestamp": None if read.timestamp is None else read.timestamp.isoformat(),
-            "discovered_issues": list(read.discovered_issues),
-            **read.more,
-        },
+    return _run(_read(trace)).to_trace()
+
+
+def _run(attempt: ExecutionTrace) -> Run:
+    found = [number_in(result.more, "duration_seconds") for result in attempt.execution_results]
+    seconds = sum(duration for duration in found if duration is not None)
+    ended = attempt.timestamp
+    return Run(
+        id=attempt.trace_id,
+        task=attempt.task_description or f"Task {attempt.task_id}",
+        steps=tuple(_step(number, result) for number, result in enumerate(attempt.execution_results, 1)),
+        success={"success": True, "failure": False, "partial": None}[attempt.outcome],
+        outcome_from="outcome",
+        reason=f"The outcome is {attempt.outcome}.",
+        started=None if ended is None else ended - timedelta(seconds=seconds),
+        ended=ended,
+        skill_ids=tuple(attempt.bullets_consulted),
+        place=attempt.place,
+        rest={"task_id": attempt.task_id, "discovered_issues": list(attempt.discovered_issues), **attempt.more},
     )
 
 
@@ -138,32 +116,20 @@ def _is_trace(record: Record) -> bool:
     return ("bead_id" in record or "task_id" in record) and len(_TELLING & record.keys()) >= _FEWEST
 
 
-def _checked(value: object) -> object:
-    try:
-        ExecutionTrace.from_record(value)
-    except ValueError as error:
-        return error
-    except RecursionError:
-        return ValueError("nested too deeply")
-    return value
-
-
 def _read(trace: object) -> ExecutionTrace:
     if isinstance(trace, ExecutionTrace):
         return trace
     try:
-        if isinstance(trace, Path):
-            trace = trace.read_bytes()
         return ExecutionTrace.from_record(json.loads(trace) if isinstance(trace, str | bytes) else trace)
     except json.JSONDecodeError as error:
         raise TraceConversionError(
             f"this is not one line of a trace log ({error}); read a log with several traces with TraceLog"
         ) from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise TraceConversionError(str(error)) from error
 
 
-def _step(number: int, result: ExecutionResult) -> TraceStep:
+def _step(number: int, result: ExecutionResult) -> Step:
     """Return a command with its status, its errors, and its unknown fields, the output last."""
     others = {name: value for name, value in result.more.items() if name != "output"}
     lines = [f"$ {result.command}", f"status: {result.status}", *map(str, result.errors)]
@@ -171,15 +137,11 @@ def _step(number: int, result: ExecutionResult) -> TraceStep:
     lines += [f"{json.dumps(error.more, ensure_ascii=False)}" for error in result.errors if error.more]
     if "output" in result.more:
         lines.append(str(result.more["output"]))
-    return trace_step("result", result.runner, "\n".join(lines), str(number), is_error=result.status == "fail")
-
-
-def _failures(trace: ExecutionTrace) -> list[str]:
-    failed = [result for result in trace.execution_results if result.status == "fail"]
-    sentences = []
-    for result in failed:
-        texts = [str(error) for error in result.errors[:_MOST_ERRORS]]
-        if len(result.errors) > len(texts):
-            texts.append(f"{len(result.errors) - len(texts)} more errors")
-        sentences.append(f"{result.command or result.runner} failed" + (f": {'; '.join(texts)}" if texts else "."))
-    return sentences
+    return Step(
+        kind="result",
+        speaker="tool",
+        name=result.runner,
+        content="\n".join(lines),
+        is_error=result.status == "fail",
+        place=str(number),
+    )

@@ -510,8 +510,7 @@ def test_tools_of_the_provider_and_parts_that_are_not_texts(tmp_path: Path) -> N
         "gen_ai.output.messages": [{"role": "assistant", "parts": parts, "finish_reason": "stop"}],
     }
     assert steps_of(run_of(written(tmp_path, span(1, 0, "chat", attributes)))) == [
-        ASKED,
-        ("message", "person", "[blob]", False),
+        ("message", "person", f"{TASK}\n[blob]", False),
         ("thought", "agent", "I search.", False),
         ("call", "web_search", "kettle", False),
         ("result", "web_search", '{"type": "web_search", "results": 3}', False),

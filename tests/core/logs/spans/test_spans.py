@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ace.logs import Head, Problem, Run, file_source, live_source, read_runs, runs_in
+from ace.logs import Head, Problem, Run, file_source, live_source, read_runs, read_trace, runs_in
 from ace.logs.formats.spans.reader import SpansReader
 from ace.logs.reading import read_source, reader_for, readers
+from ace.protocols import TraceConversionError
 
 Json = dict[str, Any]
 
@@ -471,3 +472,15 @@ def test_files_are_recognised_by_their_content(tmp_path: Path) -> None:
         assert chosen(other) == "unknown"
     too_large = Head(path=tmp_path / "large.json", shape="object", keys=frozenset({"resourceSpans"}))
     assert SpansReader().recognises(too_large) == 0.9
+
+
+def test_one_trace_in_memory_is_read_as_a_standard_trace() -> None:
+    trace = read_trace(otlp(*SPANS))
+    assert (trace["question"], trace["answer"], trace["skill_ids"]) == ("2+2?", SUM[-1][2], ["maths-00001"])
+    assert [(step["kind"], step["name"], step["content"]) for step in trace["steps"]] == SUM
+    web = {**span(9, 0, "GET /", {"http.request.method": "GET"}), "traceId": "a" * 32}
+    assert read_trace(otlp(web))["rest"]  # as any other record
+    with pytest.raises(TraceConversionError, match="holds 2 runs"):
+        read_trace(otlp(*SPANS, {**SPANS[1], "traceId": "a" * 32}))
+    with pytest.raises(TraceConversionError, match="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"):
+        read_trace(otlp(span(1, 0, "chat", CHAT)))

@@ -15,6 +15,7 @@ from ace._internal.atomic_file import make_folder
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path, check_output_file
 from ace.cli.fetch_model import fetch_if_missing
+from ace.cli.inputs import run_filter
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.model_choice import (
@@ -106,8 +107,7 @@ def command(
         path,
         limit=settings.limit,
         shuffle=settings.run.shuffle,
-        left_out=left_out,
-        max_bytes=settings.max_input_bytes,
+        wanted=run_filter(settings, left_out),
     )
     client = client_from_settings(settings)
     if options.report is not None:

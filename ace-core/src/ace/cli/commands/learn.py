@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from cyclopts import Parameter
 from ace._internal.managed_block import ManagedBlockError
 from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, TaskChoice, event_files
+from ace.cli.inputs import GatheredTraces, TaskChoice
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.loop_journal import LoopJournal
 from ace.cli.learning.loop_options import LoopChoice, LoopFlags
@@ -24,8 +23,9 @@ from ace.cli.settings import Settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
 from ace.insights import InsightLog
+from ace.logs import Problem, Run
 from ace.protocols.observers import observing
-from ace.runners import RecordedTrace, TraceGroup
+from ace.runners import TraceGroup
 from ace.trace_log import learning_turn
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ class Learn(LearningCommand):
         mode = {"mode": "offline"} if self.choice.is_offline else {}
         return {**group, **mode, **({"tasks": sorted(self.tasks.ids)} if self.tasks.ids else {})}
 
-    def accepts(self, trace: RecordedTrace) -> bool:
-        """Return whether a trace is an attempt at one of the tasks, if some are named.
+    def accepts(self, run: Run) -> bool:
+        """Return whether a run is an attempt at one of the tasks, if some are named.
 
         Args:
-            trace: A trace that was found.
+            run: A run that was found.
         """
-        return self.tasks.accepts(trace)
+        return self.tasks.accepts(run)
 
     @property
     def is_about_some_inputs(self) -> bool:
@@ -172,26 +172,19 @@ class Learn(LearningCommand):
         return bool(self.tasks.ids)
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
-        """Return the traces, in groups if requested, with a note on files that a plugin would read better."""
+        """Return the traces, in groups if requested."""
         self.tasks.check(is_complete=gathered.is_complete)
-        files = event_files(gathered.traces)
-        if files:
-            more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-            note(
-                f"ace: the lines of {files[0]}{more} look like the events of one session, but each line is read as a "
-                "trace of its own; a plugin for this format would read the session as a whole (`ace plugins` lists the "
-                "installed ones)"
-            )
         if self.group is None:
-            return [_of_task(trace) for trace in gathered.traces] if self.choice.is_offline else gathered.traces
+            is_alone = not self.choice.is_offline
+            return [replace(trace, group="") for trace in gathered.traces] if is_alone else gathered.traces
         traces = gathered.traces
         starts = range(0, len(traces), self.group)
         return [TraceGroup(tuple(traces[start : start + self.group])) for start in starts]
 
-    def problems(self, results: Results) -> Sequence[InputProblem]:
+    def problems(self, results: Results) -> Sequence[Problem]:
         """Return the traces in groups that were not learned from."""
         return [
-            InputProblem(item["item"], item["error"])
+            Problem(item["item"], None, item["error"])
             for result in results
             if result.output is not None and result.output.reflection is not None
             for item in result.output.reflection.raw.get("rr_trace", {}).get("failed_items", ())
@@ -216,6 +209,11 @@ class Learn(LearningCommand):
             settings: The settings of the command line.
         """
         return 0 if self.choice.is_loop and settings.lag is None else settings.lag
+
+    @property
+    def reads_logs(self) -> bool:
+        """Whether the inputs are runs of agents, and not attempts at tasks that ace has recorded."""
+        return not self.choice.is_loop
 
     @property
     def is_told_by_trace(self) -> bool:
@@ -258,34 +256,28 @@ class Learn(LearningCommand):
         _complete(runner)
         return runner
 
-    def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
+    def further_options(self, settings: Settings, place: SkillbookPlace) -> LearningOptions:
         """Return the limits of learning, and where insights and artifacts are written."""
         options: LearningOptions = {"max_operations": self.choice.max_operations}
         if not self.choice.has_insights:
             return options
-        path = settings.insights
-        if is_dry_run:
-            assert place.file is not None, "the copy is a file"
-            path = place.file.with_name("insights.jsonl")
-            if settings.insights.exists():
-                shutil.copyfile(settings.insights, path)
         from ace.deduplication.detector import embedder_for
         from ace.protocols.deduplication import DeduplicationConfig
 
-        log = InsightLog(path, embedder=embedder_for(DeduplicationConfig()))
+        log = InsightLog(settings.insights, embedder=embedder_for(DeduplicationConfig()))
         options |= {"insights": log, "min_confidence": self.choice.min_confidence}
-        if place.keeps_history and not is_dry_run:
+        if place.keeps_history:
             options |= {"artifacts": settings.artifacts}
         return options
 
-    def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
+    def further_steps(self, book: Skillbook) -> Sequence[StepProtocol[ACEStepContext]]:
         """Return the steps that write the managed block and that prune after each epoch."""
         from ace.steps import PersistStep, PruneStep
 
         steps: list[StepProtocol[ACEStepContext]] = []
         if self.choice.is_offline:
             steps.append(PruneStep(book, net_below=_PRUNED_BELOW))
-        if self.choice.block is not None and not is_dry_run:
+        if self.choice.block is not None:
             steps.append(PersistStep(self.choice.block, book))
         return steps
 
@@ -382,11 +374,3 @@ def _complete(runner: TraceAnalyser) -> None:
                 step.write()
     except (ManagedBlockError, OSError) as error:
         raise UsageError(str(error)) from error
-
-
-def _of_task(trace: RecordedTrace) -> RecordedTrace:
-    """Return a trace as one of its task, with which it is shuffled."""
-    record = trace.record
-    if isinstance(record, StoredRecord) and record.converter == "execution_trace":
-        return replace(trace, group=trace.place.partition("/")[0])
-    return trace

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from cyclopts import Parameter
 
 from ace.cli.errors import UsageError, check_output_file
-from ace.cli.inputs import GatheredTraces, InputProblem
+from ace.cli.inputs import GatheredTraces
 from ace.cli.options import SettingOptions
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
@@ -20,10 +20,11 @@ from ace.cli.skillbooks.opening import SkillbookPlace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.logs import Problem, Run
     from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import ACE, LearningOptions, RecordedTrace, RunOptions, TraceAnalyser
+    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
 __all__ = ["LearningCommand", "Results", "RunFlags", "reflector_from_settings"]
@@ -112,24 +113,27 @@ class LearningCommand(ABC):
         """The options that make it another run, beside those of all commands."""
         return {}
 
-    def further_options(self, settings: Settings, place: SkillbookPlace, *, is_dry_run: bool) -> LearningOptions:
+    def further_options(self, settings: Settings, place: SkillbookPlace) -> LearningOptions:
         """Return settings of learning that only this command has.
 
         Args:
             settings: The settings of the command line.
-            place: Where the skillbook is open; in a dry run, a copy in a temporary folder.
-            is_dry_run: Whether nothing is written.
+            place: Where the skillbook is open.
         """
         return {}
 
-    def further_steps(self, book: Skillbook, *, is_dry_run: bool) -> Sequence[StepProtocol[ACEStepContext]]:
+    def further_steps(self, book: Skillbook) -> Sequence[StepProtocol[ACEStepContext]]:
         """Return steps that only this command has.
 
         Args:
             book: The skillbook that learns.
-            is_dry_run: Whether nothing is written.
         """
         return []
+
+    @property
+    def reads_logs(self) -> bool:
+        """Whether the inputs are runs of agents, which are shown before they are paid for, and not samples."""
+        return False
 
     @property
     def is_told_by_trace(self) -> bool:
@@ -141,11 +145,11 @@ class LearningCommand(ABC):
         """Whether a random order is one of the runner, not one in which the inputs are taken."""
         return False
 
-    def accepts(self, trace: RecordedTrace) -> bool:
-        """Return whether a trace is learned from.
+    def accepts(self, run: Run) -> bool:
+        """Return whether a run is learned from.
 
         Args:
-            trace: A trace that was found.
+            run: A run that was found.
         """
         return True
 
@@ -242,7 +246,7 @@ class LearningCommand(ABC):
         """
         return place.keeps_history
 
-    def problems(self, results: Results) -> Sequence[InputProblem]:
+    def problems(self, results: Results) -> Sequence[Problem]:
         """Return the parts of inputs that were not learned from, although their inputs were.
 
         Args:

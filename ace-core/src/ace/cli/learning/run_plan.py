@@ -15,7 +15,8 @@ from ace._options import keywords_of
 from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
-from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_traces, readable_records
+from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, gather_traces, run_filter
+from ace.cli.inspection import confirm, formats_told, inspection_as_json, print_inspection
 from ace.cli.learning.event_log import EventLog, older_logs
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags, reflector_from_settings
 from ace.cli.learning.progress import run_progress_shown
@@ -25,6 +26,7 @@ from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
+from ace.logs import Problem
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.redaction import Redactor
@@ -49,7 +51,7 @@ class _Done:
     stopped_by: str = ""
     failed: Sequence[FailedSample] = ()
     further: Mapping[str, object] = field(default_factory=dict)
-    problems: Sequence[InputProblem] = ()
+    problems: Sequence[Problem] = ()
     results: Results = ()
 
 
@@ -80,21 +82,23 @@ class RunPlan:
         templates = read_templates(self.settings.prompts, client)
         reflector = reflector_from_settings(self.settings, client, templates)
         counts = RunCounts()
-        with warnings_shown(), self._gathered(target) as gathered, readable_records(), self.logged(client):
+        with warnings_shown(), self._gathered(target) as gathered, self.logged(client):
             inputs = self.command.inputs(gathered)
             if not inputs:
                 first = gathered.problems[0]
                 raise UsageError(f"nothing to learn from: {first.place}: {first.reason}")
+            if self.command.reads_logs and (code := self._looked_at(gathered)) is not None:
+                return code
             check_place(target, is_dry_run=self.options.dry_run)
             is_new = target.file is not None and not target.file.exists()
             if is_new:
-                self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs)
+                self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs, gathered)
             is_dry_run = self.options.dry_run
             with opened_skillbook(target, is_dry_run=is_dry_run, quiet=True) as (book, place):
                 run = self._chosen_run(book)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
-                    self._check_model(client, reflector, counts, left)
+                    self._check_model(client, reflector, counts, left, gathered)
                 runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
                 done = (
                     self._learn(runner, book, place, inputs, counts, run)
@@ -128,6 +132,19 @@ class RunPlan:
             failed=len(report.failures) - report.unreadable,
             has_problems=report.unreadable > 0 and not self.command.is_about_some_inputs,
         )
+
+    def _looked_at(self, gathered: GatheredTraces) -> int | None:
+        """Ask where the runs are in doubt, before anything is paid for; return an exit code if none is learned from."""
+        if not self.options.dry_run:
+            is_wanted = confirm(gathered.summary, self.settings, assume_yes=self.assume_yes)
+            return None if is_wanted else DONE
+        if self.as_json:
+            about = {"command": self.command.name, "dry_run": True, "skillbook": self.settings.skillbook}
+            print_json({**about, **inspection_as_json(gathered.summary, self.settings)})
+        else:
+            print_inspection(gathered.summary, self.settings)
+            print_text("\nNothing was learned. --limit 3 tries a few.")
+        return WITH_FAILURES if gathered.problems else DONE
 
     def _nothing_done(self) -> _Done:
         is_told = self.command.is_told_by_trace
@@ -185,10 +202,10 @@ class RunPlan:
             "dedup_config": DeduplicationConfig(enabled=settings.merge),
             "extra_steps": [
                 *([SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []),
-                *self.command.further_steps(book, is_dry_run=self.options.dry_run),
+                *self.command.further_steps(book),
             ],
             "failures_path": place.failures_file,
-            **self.command.further_options(settings, place, is_dry_run=self.options.dry_run),
+            **self.command.further_options(settings, place),
         }
         if self.options.dry_run:
             own["checkpoint_dir"] = None
@@ -269,8 +286,10 @@ class RunPlan:
             note(f"ace: {which} had been learned before; --again learns them again")
         return new * self.settings.epochs
 
-    def _check_model(self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int) -> None:
-        """Say which model is used for how much, fetch it where it is missing, and ask it for a word."""
+    def _check_model(
+        self, client: LLMClientLike, reflector: ReflectorLike, counts: RunCounts, left: int, gathered: GatheredTraces
+    ) -> None:
+        """Say which model is used for how much and of what, fetch it where it is missing, and ask it for a word."""
         from ace.cli.fetch_model import fetch_if_missing  # not imported before the first line
 
         epochs = self.settings.epochs
@@ -278,6 +297,9 @@ class RunPlan:
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"
         of_attempts = reflector if self.command.is_told_by_trace else None
         announce(doing, self.settings, quiet=self.as_json, of_attempts=of_attempts)
+        if self.command.reads_logs and not self.as_json:
+            for line in formats_told(gathered.summary):
+                note(f"ace: {line}")
         fetch_if_missing(self.settings, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
@@ -301,8 +323,7 @@ class RunPlan:
             self.paths,
             limit=self.settings.limit,
             shuffle=None if self.command.keeps_order else self.settings.run.shuffle,
-            left_out=skillbook.own_files() | self._written_files(),
-            max_bytes=self.settings.max_input_bytes,
+            wanted=run_filter(self.settings, skillbook.own_files() | self._written_files()),
             accepts=self.command.accepts,
         )
 

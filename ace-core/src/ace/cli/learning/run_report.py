@@ -28,8 +28,8 @@ from ace.protocols.observers import (
 )
 
 if TYPE_CHECKING:
-    from ace.cli.inputs import InputProblem
     from ace.context import ACEStepContext
+    from ace.logs import Problem
     from ace.pipeline import SampleResult
     from ace.runners import FailedSample
     from ace.skillbook import Skillbook
@@ -220,7 +220,7 @@ class RunCounts:
                     self._proofs = replace(self._proofs, use=_counted(self._proofs.use, event))
 
     def report(
-        self, book: Skillbook, *, read: int, problems: Sequence[InputProblem], failed: Sequence[FailedSample]
+        self, book: Skillbook, *, read: int, problems: Sequence[Problem], failed: Sequence[FailedSample]
     ) -> RunReport:
         """Return the report.
 

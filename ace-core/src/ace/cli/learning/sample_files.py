@@ -1,34 +1,30 @@
-"""Reads samples from files."""
+"""Reads samples from files, in every format that runs are read from."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ace.cli.errors import UsageError
-from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
-from ace.cli.inputs.problems import problem_lines
+from ace.cli.inputs import GatheredTraces, RunFilter, gather_traces, problem_lines
 from ace.environments import Sample
+from ace.logs import Problem
+from ace.logs.spool import StoredTrace
 
 __all__ = ["all_samples", "sample_of", "samples_in"]
 
-_QUESTION: Final = ("question", "task", "input", "query", "prompt", "instruction")
-_GROUND_TRUTH: Final = ("ground_truth", "target", "expected", "expected_output", "reference", "answer", "label")
-
 
 def samples_in(gathered: GatheredTraces) -> list[Sample]:
-    """Return the samples among records. What is none is added to the problems.
+    """Return the samples among runs. What is none is added to the problems.
 
     Args:
-        gathered: The records.
+        gathered: The runs.
     """
     samples = []
     for trace in gathered.traces:
-        record = trace.record.load() if isinstance(trace.record, StoredRecord) else trace.record
-        sample = sample_of(record, trace.place)
-        if isinstance(sample, InputProblem):
+        assert isinstance(trace.record, StoredTrace)
+        sample = sample_of(trace.record.load(), trace.place)
+        if isinstance(sample, Problem):
             gathered.problems.append(sample)
         else:
             samples.append(sample)
@@ -40,8 +36,7 @@ def all_samples(
     *,
     limit: int | None = None,
     shuffle: int | None = None,
-    left_out: Set[Path] = frozenset(),
-    max_bytes: int = LARGEST_INPUT,
+    wanted: RunFilter | None = None,
 ) -> list[Sample]:
     """Read the samples of an evaluation, all of which must be readable and have a right answer.
 
@@ -49,17 +44,15 @@ def all_samples(
         paths: Files, folders and globs.
         limit: The most samples to take.
         shuffle: A seed for a random order.
-        left_out: Files that are skipped inside folders.
-        max_bytes: The maximum size of a file, in bytes.
+        wanted: Which runs are taken, and how they are read; by default all.
 
     Raises:
         UsageError: A record cannot be read, is not a sample, or has no right answer.
     """
-    with gather_traces(paths, limit=limit, shuffle=shuffle, left_out=left_out, max_bytes=max_bytes) as gathered:
+    with gather_traces(paths, limit=limit, shuffle=shuffle, wanted=wanted) as gathered:
         samples = samples_in(gathered)
         if len(gathered.problems) == 1:
-            only = gathered.problems[0]
-            raise UsageError(f"{only.place}: {only.reason}; every sample of an evaluation must be readable")
+            raise UsageError(f"{gathered.problems[0]}; every sample of an evaluation must be readable")
         if gathered.problems:
             raise UsageError(f"every sample of an evaluation must be readable{problem_lines(gathered.problems)}")
     for sample in samples:
@@ -68,33 +61,23 @@ def all_samples(
     return samples
 
 
-def sample_of(record: object, place: str) -> Sample | InputProblem:
-    """Return the sample that a record holds, or why it holds none.
+def sample_of(trace: Mapping[str, Any], place: str) -> Sample | Problem:
+    """Return the sample that a trace holds, or why it holds none.
 
     Args:
-        record: A JSON value.
+        trace: A standard trace; without a right answer, the recorded one is right.
         place: Where it was found; the name of the sample if it has no id of its own.
 
     Example:
-        >>> sample_of({"question": "2+2?", "answer": 4}, "a.jsonl#1")
+        >>> sample_of({"question": "2+2?", "answer": "4"}, "a.jsonl#1")
         Sample(question='2+2?', context='', ground_truth='4', metadata={}, id='a.jsonl#1')
     """
-    if not isinstance(record, Mapping):
-        return InputProblem(place, "not a sample: a sample is an object with a question")
-    question, context = _text(record, _QUESTION), _text(record, ("context",))
-    if question is None:
+    question, context = trace.get("question"), trace.get("context") or ""
+    if not question:
         # Some data sets put the whole question into the context.
-        question, context = context, None
-    if question is None:
-        return InputProblem(place, f"no question; put it into the field {' or '.join(_QUESTION)}")
-    own = record.get("id")
-    name = f"{place}:{own}" if isinstance(own, str | int) else place
-    return Sample(question, context or "", _text(record, _GROUND_TRUTH), id=name)
-
-
-def _text(record: Mapping[str, object], names: tuple[str, ...]) -> str | None:
-    for name in names:
-        value = record.get(name)
-        if value is not None and value != "":
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return None
+        question, context = context, ""
+    if not question:
+        return Problem(place, None, "no question; put it into the field question or task")
+    own = trace.get("trace_id")
+    name = f"{place}:{own}" if own else place
+    return Sample(question, context, trace.get("ground_truth") or trace.get("answer") or None, id=name)

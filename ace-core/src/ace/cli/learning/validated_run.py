@@ -69,10 +69,11 @@ def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_by
     Raises:
         UsageError: A validation sample cannot be used, or is among the inputs.
     """
+    from ace.cli.inputs import RunFilter  # not imported before the first line
     from ace.cli.learning.sample_files import all_samples  # not imported before the first line
     from ace.evaluation.splits import check_disjoint
 
-    samples = all_samples(options.validate, max_bytes=max_bytes)
+    samples = all_samples(options.validate, wanted=RunFilter(max_bytes=max_bytes))
     try:
         check_disjoint(inputs, samples)
     except ValueError as error:

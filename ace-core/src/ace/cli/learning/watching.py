@@ -18,7 +18,6 @@ from ace._options import keywords_of
 from ace.cli.console import counted, last_note, note, print_json, warnings_shown
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.inputs import InputProblem
 from ace.cli.learning.learning_command import reflector_from_settings
 from ace.cli.learning.run_plan import REASONS, RunPlan
 from ace.cli.learning.run_report import RunCounts, report_as_json
@@ -26,6 +25,7 @@ from ace.cli.model_choice import announce, chosen_model, client_from_settings, p
 from ace.cli.prompt_templates import read_templates
 from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook
+from ace.logs import Problem
 from ace.pipeline import CancellationToken
 from ace.protocols.errors import LLMCallError
 from ace.protocols.observers import observing
@@ -85,7 +85,7 @@ def watch(plan: RunPlan, journal: Callable[[Skillbook], None], tasks: Sequence[s
             journal(book)
             watcher = _Watcher(plan, runner, book, TraceLog(path), tasks, counts)
             stopped_by = _until_interrupted(watcher)
-            problems = [InputProblem(f"{path}:{problem.line}", problem.reason) for problem in watcher.log.problems]
+            problems = [Problem(str(path), problem.line, problem.reason) for problem in watcher.log.problems]
             report = counts.report(book, read=watcher.read, problems=problems, failed=runner.failures)
             further = plan.command.further_results((), 1)
             if plan.as_json:

@@ -45,7 +45,7 @@ class GeminiReader:
         """Yield the session."""
         newer = source.path.with_suffix(".jsonl")
         if source.path.suffix == ".json" and newer.is_file():
-            yield source.problem(f"the session was continued in {newer.name}, which has all of it")
+            yield source.problem(f"the session was continued in {newer.name}, which has all of it", kind="notice")
             return
         yield from read_sessions(source, lambda: _GeminiSession(source.path.parent))
 
@@ -61,6 +61,8 @@ class _GeminiSession:
         self._folder = folder
         self._fields: dict[str, Any] = {}
         self._messages: dict[str, tuple[Mapping[str, Any], str]] = {}
+        # A resumed session has its messages again without tokens, calls and times, so the first ones count.
+        self._recorded: dict[str, tuple[Mapping[str, Any], str]] = {}
 
     def begins_another(self, record: Mapping[str, Any]) -> bool:
         return "projectHash" in record and self._fields.get("sessionId") not in (None, record.get("sessionId"))
@@ -72,17 +74,18 @@ class _GeminiSession:
         elif "$rewindTo" in record:
             self._rewind(record["$rewindTo"])
         elif "id" in record:
-            self._messages[text_of(record["id"])] = (record, place)
+            identity = text_of(record["id"])
+            self._messages[identity] = self._recorded[identity] = (record, place)
 
     def _change(self, fields: Mapping[str, Any], place: str) -> None:
-        self._fields.update(fields)
+        self._fields = {**fields, **self._fields}
         messages = fields.get("messages")
         if isinstance(messages, list):
-            self._messages = {
-                text_of(message.get("id") or number): (message, f"{place}.{number}")
-                for number, message in enumerate(messages, 1)
-                if isinstance(message, dict)
-            }
+            self._messages = {}
+            for number, message in enumerate(messages, 1):
+                if isinstance(message, dict):
+                    identity = text_of(message.get("id") or f"{place}.{number}")
+                    self._messages[identity] = self._recorded.setdefault(identity, (message, f"{place}.{number}"))
 
     def _rewind(self, identity: object) -> None:
         names = list(self._messages)
@@ -110,7 +113,13 @@ class _GeminiSession:
             messages = sorted([*messages, *self._of_sub_agents()], key=lambda message: message[0])
         for _, speaker, message, place in messages:
             _add_gemini(builder, message, speaker, place)
-        return builder.run(is_interrupted=builder.ends_with_call)
+        for message, _ in self._removed():
+            _spend(builder, message)
+        return builder.run(is_interrupted=builder.is_interrupted)
+
+    def _removed(self) -> Iterator[tuple[Mapping[str, Any], str]]:
+        """Yield the messages that were rewound, or are no longer there after the session was resumed."""
+        yield from (found for identity, found in self._recorded.items() if identity not in self._messages)
 
     def _of_sub_agents(self) -> Iterator[tuple[datetime, Speaker, Mapping[str, Any], str]]:
         name = text_of(self._fields.get("sessionId"))
@@ -131,8 +140,7 @@ def _add_gemini(builder: RunBuilder, message: Mapping[str, Any], speaker: Speake
     if kind == "user":
         _add_gemini_user(builder, parts, speaker, place)
     elif kind in ("gemini", "qwen"):  # the first versions of Qwen Code wrote the same files
-        tokens = fields_of(message.get("tokens"))
-        builder.spend(tokens.get("input"), sum_of(tokens.get("output"), tokens.get("thoughts")))
+        _spend(builder, message)
         builder.note(model=message.get("model"))
         for thought in objects_of(message.get("thoughts")):
             texts = (text_of(thought.get("subject")), text_of(thought.get("description")))
@@ -145,6 +153,11 @@ def _add_gemini(builder: RunBuilder, message: Mapping[str, Any], speaker: Speake
             _add_gemini_call(builder, call, f"{place}.{number}")
     else:
         builder.message("harness", "\n".join(text_of(fields_of(part).get("text")) for part in parts), place)
+
+
+def _spend(builder: RunBuilder, message: Mapping[str, Any]) -> None:
+    tokens = fields_of(message.get("tokens"))
+    builder.spend(tokens.get("input"), sum_of(tokens.get("output"), tokens.get("thoughts")))
 
 
 def _add_gemini_user(builder: RunBuilder, parts: Sequence[Any], speaker: Speaker, place: str) -> None:
@@ -178,6 +191,8 @@ def _add_responses(builder: RunBuilder, parts: Sequence[Any], status: object, pl
     before = len(builder.steps)
     add_message(builder, {"parts": [{**fields_of(part), **stated} for part in parts]}, place, role="tool")
     for step in builder.steps[before:]:
+        if status == "cancelled":
+            builder.cancel(step.call_id)
         if step.kind == "result" and step.name == "run_shell_command" and _EXIT_CODE.match(step.content):
             builder.fail_last_result(step.call_id)
 
@@ -305,7 +320,7 @@ class _QwenSession:
         for record in self._records:
             if record.line in lines or record.value.get("isSidechain"):
                 _add_qwen(builder, record.value, str(record.line))
-        return builder.run(is_interrupted=builder.ends_with_call)
+        return builder.run(is_interrupted=builder.is_interrupted)
 
 
 def _add_qwen(builder: RunBuilder, record: Mapping[str, Any], place: str) -> None:

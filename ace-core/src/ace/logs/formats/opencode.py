@@ -37,7 +37,7 @@ class OpenCodeReader:
         "~/.local/share/opencode/storage",
         "~/.local/share/kilo/kilo.db",
     )
-    side_files = ("*.db-wal", "*.db-shm")
+    side_files = ("*.db-wal", "*.db-shm", "log/*.log")
     note = ""
 
     def recognises(self, head: Head) -> float:

@@ -1,0 +1,221 @@
+"""What was found in logs, for people and programs, and the question whether to learn from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ace.cli.console import counted, is_terminal, note, print_text, result_stream
+from ace.cli.errors import UsageError
+from ace.cli.model_choice import chosen_model
+from ace.cli.questions import can_ask, says_yes
+from ace.logs.summary import problems_told
+
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings
+    from ace.logs.summary import FormatCounts, LogSummary
+
+__all__ = ["confirm", "existing_places", "formats_told", "inspection_as_json", "print_inspection"]
+
+_CALLS_PER_RUN: Final = 2
+"""A run is reflected on once, and what was found becomes changes of the skillbook once."""
+_PROMPT_TOKENS: Final = 2_500
+"""What these calls send beside the trace, on average: instructions, skills and the findings."""
+_ANSWER_TOKENS: Final = 600
+_LARGE: Final = 10_000
+_HEADINGS: Final = (
+    *("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens"),
+    *("files", "dates"),
+)
+"""The columns of the table, the most important first: a narrow terminal does not show the last ones."""
+_FEWEST_COLUMNS: Final = 4
+_MARGIN: Final = "  "
+_DECIDES: Final = (
+    "--yes learns from them as they are, --limit 3 tries a few, --format NAME or --map FILE says how to read them"
+)
+
+
+def formats_told(summary: LogSummary) -> Iterator[str]:
+    """Yield a line for each format, for the beginning of a run.
+
+    Args:
+        summary: What was found.
+    """
+    for name, counts in sorted(summary.formats.items()):
+        parts = [
+            f"{_of_all(counts.with_task, counts)} with a task",
+            f"{_of_all(counts.with_answer, counts)} with an answer",
+            f"{counts.succeeded} succeeded" if counts.succeeded else "",
+            f"{counts.failed} failed" if counts.failed else "",
+            f"{counted(counts.calls, 'call')} ({counts.failed_calls} failed)" if counts.calls else "",
+        ]
+        where = f"{counted(counts.runs, 'run')} in {counted(len(counts.files), 'file')}"
+        yield f"{_title(name)}: {where}, {', '.join(filter(None, parts))}"
+
+
+def _of_all(count: int, counts: FormatCounts) -> str:
+    return "all" if count == counts.runs else str(count or "none")
+
+
+def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> bool:
+    """Ask where the runs may not be what the user means, and return whether to learn from them.
+
+    Args:
+        summary: What was found.
+        settings: The settings; a limit, a format or a mapping decides.
+        assume_yes: Whether the user has decided already.
+
+    Raises:
+        UsageError: Nobody can be asked.
+    """
+    questions = list(summary.questions())
+    if not questions or assume_yes or settings.limit is not None or settings.format is not None:
+        return True
+    told = ". ".join(questions)
+    if not can_ask():
+        raise UsageError(f"{told}. Nothing was learned: {_DECIDES}")
+    for question in questions:
+        note(f"ace: {question}")
+    if says_yes("ace: Learn from them as they are?"):
+        return True
+    note(f"ace: nothing was learned; {_DECIDES}")
+    return False
+
+
+def estimate(summary: LogSummary, settings: Settings) -> dict[str, Any]:
+    """Return what learning from the runs takes: calls, tokens, and the price where it is known.
+
+    Args:
+        summary: What was found.
+        settings: The settings that choose the model.
+    """
+    from ace.providers import price_of_model
+
+    calls = summary.runs * _CALLS_PER_RUN
+    sent = sum(counts.tokens for counts in summary.formats.values()) + calls * _PROMPT_TOKENS
+    written = calls * _ANSWER_TOKENS
+    model = chosen_model(settings)
+    price = price_of_model(model)
+    usd = None if price is None else (sent * price.input_usd + written * price.output_usd) / 1e6
+    return {"model": model, "calls": calls, "input_tokens": sent, "output_tokens": written, "cost_usd": usd}
+
+
+def inspection_as_json(summary: LogSummary, settings: Settings) -> dict[str, Any]:
+    """Return everything that `print_inspection` shows.
+
+    Args:
+        summary: What was found.
+        settings: The settings that choose the model.
+    """
+    return {**summary.as_json(), "estimate": estimate(summary, settings)}
+
+
+def print_inspection(summary: LogSummary, settings: Settings) -> None:
+    """Print what was found, what learning from it would cost, and what was not understood.
+
+    Args:
+        summary: What was found.
+        settings: The settings that choose the model.
+    """
+    for line in _table(summary):
+        print_text(line)
+    print_text(f"\n{_wrapped(_estimate_told(estimate(summary, settings)))}")
+    _print_not_understood(summary)
+
+
+def _table(summary: LogSummary) -> Iterator[str]:
+    """Yield a line for each format. In a terminal, the last columns are omitted if they do not fit."""
+    names = sorted(summary.formats)
+    rows = [("format", *_HEADINGS), *((name, *_cells(summary.formats[name])) for name in names)]
+    if len(names) > 1:
+        rows.append(("all", *_cells(summary.total())))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = shutil.get_terminal_size().columns if is_terminal(result_stream()) else None
+    while room is not None and len(widths) > _FEWEST_COLUMNS and sum(widths) + len(widths) > room:
+        widths.pop()
+    for name, *cells in rows:
+        shown = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=False))
+        yield " ".join((name.ljust(widths[0]), *shown))
+
+
+def _cells(counts: FormatCounts) -> Iterator[str]:
+    """Yield what the columns of `_HEADINGS` say about a format."""
+    for count in (counts.runs, counts.with_task, counts.with_answer, counts.succeeded, counts.failed):
+        yield str(count or "-")
+    yield f"{counts.calls or '-'}"
+    yield f"{counts.failed_calls or '-'}"
+    yield f"{counts.turns or '-'}"
+    yield _thousands(counts.tokens)
+    yield str(len(counts.files))
+    yield f"{counts.first:%Y-%m-%d} to {counts.last:%Y-%m-%d}" if counts.first and counts.last else "-"
+
+
+def _thousands(tokens: int) -> str:
+    return str(tokens) if tokens < _LARGE else f"{tokens / 1000:,.0f}k"
+
+
+def _estimate_told(found: Mapping[str, Any]) -> str:
+    sent = f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}"
+    usd = found["cost_usd"]
+    price = "a model whose price is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
+    return f"Learning from them with {found['model']}: {sent}, {price}."
+
+
+def _print_not_understood(summary: LogSummary) -> None:
+    lines = [
+        f"{name}: fields that were not understood: {', '.join(keys)}"
+        for name, counts in sorted(summary.formats.items())
+        if (keys := counts.unread_keys())
+    ]
+    lines += problems_told([problem for problem in summary.problems if problem.kind != "doubt"])
+    if summary.side_files:
+        lines.append(f"{counted(summary.side_files, 'file')} beside the logs were skipped: they are not runs")
+    lines += list(summary.questions())
+    if lines:
+        print_text("\nNot understood:")
+    for line in lines:
+        print_text(_wrapped(line, _MARGIN))
+
+
+def _wrapped(line: str, margin: str = "") -> str:
+    """Return a line with a margin, broken where a terminal would break it, so that it can be told from the next one."""
+    width = shutil.get_terminal_size().columns if is_terminal(result_stream()) else len(line) + len(margin)
+    return textwrap.fill(
+        line,
+        width,
+        initial_indent=margin,
+        subsequent_indent=margin * 2,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _title(name: str) -> str:
+    from ace.logs import readers
+
+    return next((reader.title for reader in readers() if reader.name == name), name)
+
+
+def existing_places(patterns: Sequence[str]) -> list[str]:
+    """Return the folders and files that exist at the default places of the readers.
+
+    Args:
+        patterns: Paths that may begin with `~` or a variable, and patterns.
+
+    Example:
+        >>> existing_places(["$NOT_SET_ANYWHERE/sessions/*.jsonl"])
+        []
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        path = Path(os.path.expandvars(pattern)).expanduser()
+        if "$" in str(path):
+            continue
+        fixed = Path(*path.parts[: next((n for n, part in enumerate(path.parts) if set("*?[") & set(part)), None)])
+        if fixed.exists() and fixed not in (Path.home(), Path(fixed.anchor)):
+            found[str(fixed)] = None
+    return list(found)
