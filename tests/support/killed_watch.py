@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import ace.roles.trace_reading
+
 import ace.cli.commands.learn
 import ace.deduplication
 import ace.evaluation
@@ -26,7 +28,6 @@ import ace.outputs
 import ace.providers.direct_requests
 import ace.providers.litellm
 import ace.roles
-import ace.roles.trace_reading
 import ace.skillbook.sqlite_store
 import ace.steps.artifacts
 import ace.trace_log.log

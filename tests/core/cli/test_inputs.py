@@ -179,8 +179,8 @@ def test_a_reader_of_a_plugin_reads_its_files() -> None:
     class Acme:
         name = "acme"
         title = "Acme sessions"
-        places = ()
-        side_files = ("*.meta",)
+        places: Sequence[str] = ()
+        side_files: Sequence[str] = ("*.meta",)
         note = ""
 
         def recognises(self, head: Head) -> float:

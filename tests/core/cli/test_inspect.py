@@ -94,7 +94,7 @@ def test_the_counts_of_a_format_are_shown_and_printed_as_json(here: Ace, logs: P
     assert found.endswith("2026-01-02 to 2026-03-04")
     [estimate] = [line for line in rest if line.startswith("Learning from them with openai/gpt-4o-mini: about")]
     assert "in 6 calls" in estimate and estimate.endswith("USD.")
-    assert rest[-1] == "Next: ace inspect logs --show 1, or ace learn logs --limit 3"
+    assert rest[-3:] == ["Next:", "  ace inspect logs --show 1", "  ace learn logs --limit 3"]
     done = here("inspect", "logs", "--json", "--model", "openai/gpt-4o-mini")
     assert format_of(done, "unknown") == {
         "files": 2,
@@ -203,8 +203,8 @@ class Home:
 
     name = "acme"
     title = "Acme sessions"
-    places = ("~/.acme/sessions/*.jsonl", "$ACME_HOME/sessions")
-    side_files = ()
+    places: Sequence[str] = ("~/.acme/sessions/*.jsonl", "$ACME_HOME/sessions")
+    side_files: Sequence[str] = ()
     note = ""
 
     def recognises(self, head: Head) -> float:

@@ -25,9 +25,9 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def runs_of(path: Path) -> list[Run]:
+def runs_of(path: Path, *, format: str | None = None) -> list[Run]:
     """Return the runs of a file or folder, in which nothing is a problem."""
-    found = list(read_runs(path))
+    found = list(read_runs(path, format=format))
     assert [item for item in found if isinstance(item, Problem)] == []
     return [item for item in found if isinstance(item, Run)]
 

@@ -98,7 +98,6 @@ READ = ['read {"path": "cfg"}']
         (RESPONSES, "openai-responses", ["thought: Read it.", *READ, "read failed: Error: no file", "agent: None."]),
         (LLAMA, "llama-index", [*READ, "read returned: 80", "agent: It is 80."]),
         (GEMINI, "gemini-contents", ["thought: Read it.", *READ, "read failed: no file", "agent: None."]),
-        (LANGCHAIN, "unknown", [*READ, "read failed: no file", "agent: None."]),
     ],
 )
 def test_a_dialect(tmp_path: Path, messages: list[Any], name: str, steps: list[str]) -> None:
@@ -108,6 +107,14 @@ def test_a_dialect(tmp_path: Path, messages: list[Any], name: str, steps: list[s
 
     assert (steps_of(list_run), list_run.format) == (expected, name)
     assert [(run.id, run.success, steps_of(run), run.format) for run in chats] == [("a", False, expected, name)] * 2
+
+
+def test_messages_of_langchain_without_its_plugin(tmp_path: Path) -> None:
+    path = written(tmp_path / "list.json", LANGCHAIN)
+
+    run = runs_of(path, format="unknown")[0]
+
+    assert steps_of(run) == ["person: Which port?", *READ, "read failed: no file", "agent: None."]
 
 
 def test_a_response_of_openai(tmp_path: Path) -> None:

@@ -121,6 +121,18 @@ def test_a_set_list_replaces_all_messages(tmp_path: Path) -> None:
     assert steps_of(run) == ["person: Kept", "agent: ok"]
 
 
+def test_a_real_session_that_was_resumed_interrupted_and_resumed() -> None:
+    run = run_of(DATA / "real" / "session-2026-11-28T14-00-e095bbff.jsonl")
+
+    words = [step.content for step in run.steps if step.speaker == "person"]
+    assert words == ["Make the tests green", "Hold on please", "Carry on now"]
+    assert [step.is_error for step in run.steps if step.kind == "result"] == [True, False]
+    assert (run.answer, run.is_interrupted) == ("And once more.", False)
+    # Five answers, one of which was lost when the program was interrupted.
+    assert (run.tokens.input, run.tokens.output) == (500, 50)
+    assert run.started and run.ended and (run.ended - run.started).total_seconds() > 16
+
+
 def test_a_resumed_session_keeps_what_it_repeats_in_a_shorter_form(tmp_path: Path) -> None:
     begun = {"input": 20, "output": 4}
     recorded = [user("1", "Port?"), model("2", toolCalls=[called("error", {"output": "no"})], tokens=begun)]

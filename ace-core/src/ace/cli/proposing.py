@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace._internal.atomic_file import replace_file
-from ace.cli.console import note, print_json, print_text
+from ace.cli.console import counted, note, print_json, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.model_choice import client_from_settings, model_and_place
 from ace.cli.questions import can_ask, says_yes
@@ -27,7 +28,8 @@ __all__ = ["propose_mapping", "skeleton"]
 _RECORDS: Final = 5
 _RUNS_SHOWN: Final = 3
 _DEEPEST: Final = 8
-_LONGEST_VALUE: Final = 30
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,29}")
+_LOWER_NAME: Final = re.compile(r"[a-z][a-z_]{0,29}")
 _MOST_VALUES: Final = 6
 _MOST_KEYS: Final = 60
 _ATTEMPTS: Final = 3
@@ -149,7 +151,7 @@ def _object_in(answer: str) -> dict[str, Any]:
 def skeleton(records: Sequence[Any]) -> str:
     """Return the names and types of the fields in some records, without texts.
 
-    Values are shown for fields with few different short ones, such as roles, with everything sensitive redacted.
+    Values are shown for fields that hold a few names, such as roles, none of which is sensitive.
 
     Args:
         records: JSON values of the same format.
@@ -182,14 +184,23 @@ def _merged(values: Sequence[Any], depth: int) -> Any:
 
 def _type_of(values: Sequence[Any]) -> str:
     kinds = {type(value) for value in values}
-    texts = [value for value in values if isinstance(value, str)]
     if kinds == {str}:
-        short = list(dict.fromkeys(text for text in texts if len(text) <= _LONGEST_VALUE and " " not in text.strip()))
-        if len(short) == len(set(texts)) and len(short) <= _MOST_VALUES:
-            return f"text: {' | '.join(Redactor().redact(text) for text in short)}"
-        return f"text of {max(map(len, texts))} characters"
+        return f"text: {' | '.join(dict.fromkeys(values))}" if _are_names(values) else f"text of {_longest(values)}"
     names = {bool: "true or false", int: "number", float: "number", type(None): "null", str: "text"}
     return " or ".join(sorted({names.get(kind, "value") for kind in kinds}))
+
+
+def _longest(texts: Sequence[str]) -> str:
+    return counted(max(map(len, texts)), "character")
+
+
+def _are_names(texts: Sequence[str]) -> bool:
+    """Whether texts are the few names of a field such as a role. Names that do not recur could be those of people."""
+    different = set(texts)
+    if len(different) > _MOST_VALUES or Redactor().redact(" ".join(different)) != " ".join(different):
+        return False
+    pattern = _NAME if len(different) < len(texts) else _LOWER_NAME
+    return all(pattern.fullmatch(text) for text in different)
 
 
 def mapping_as_dict(mapping: LogMapping) -> dict[str, Any]:

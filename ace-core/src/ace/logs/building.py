@@ -154,11 +154,6 @@ class RunBuilder:
         return last.kind == "call" or last.speaker == "person" or last.call_id in self._cancelled
 
     @property
-    def has_open_calls(self) -> bool:
-        """Whether a call has no result so far."""
-        return bool(self._open)
-
-    @property
     def ends_with_call(self) -> bool:
         """Whether nothing follows the last call, so that the run was interrupted in it."""
         return bool(self.steps) and self.steps[-1].kind == "call"

@@ -88,6 +88,12 @@ class Damage:
             'run.jsonl, line 7: 2 damaged records are lost, the first here'
         """
         return [
-            Problem(name, line, kind.one if count == 1 else kind.many.format(count=count), count)
+            Problem(
+                name,
+                line,
+                kind.one if count == 1 else kind.many.format(count=count),
+                count,
+                "notice" if kind is NOT_UTF_8 else "loss",
+            )
             for kind, (count, line) in self._found.items()
         ]

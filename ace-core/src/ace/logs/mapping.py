@@ -140,6 +140,9 @@ class LogMapping:
         for key, value in plain.items():
             if not isinstance(value, _TYPES.get(key, str)):
                 raise MappingError(f"mapping {name!r}: {key} has the wrong type: {value!r}")
+        for key, value in dict(step or {}).items():
+            if not isinstance(value, str):
+                raise MappingError(f"mapping {name!r}: step.{key} has the wrong type: {value!r}")
         lists: dict[str, Any] = {key: tuple(plain[key]) for key in ("places", "side_files") if key in plain}
         given: dict[str, Any] = {**plain, **lists, "step": None if step is None else StepMapping(**step)}
         return cls(**given)

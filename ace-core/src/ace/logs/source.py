@@ -53,6 +53,8 @@ class Source:
 
     def text(self) -> str:
         """Return the whole text, decoded."""
+        if self.head.shape == "live":
+            return "\n".join(value for value in self._live if isinstance(value, str))
         return decoding.text(self.path, self.name, self.problems)
 
     def problem(

@@ -123,4 +123,4 @@ def _show(run: Run, *, as_json: bool) -> None:
 def _next(paths: list[str]) -> str:
     from shlex import join
 
-    return f"\nNext: ace inspect {join(paths[:1])} --show 1, or ace learn {join(paths)} --limit 3"
+    return f"\nNext:\n  ace inspect {join(paths[:1])} --show 1\n  ace learn {join(paths)} --limit 3"

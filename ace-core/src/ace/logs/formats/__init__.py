@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 __all__ = ["built_in"]
 
 _MODULES: Final[tuple[str, ...]] = (
-    "spans",
     *("codex", "gemini", "opencode", "cursor", "copilot", "vscode", "cline", "aider", "goose", "pi", "agents"),
     *(
         "spans",

@@ -51,7 +51,7 @@ class CodexReader:
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the session; of a file and a compressed copy beside it, the file."""
         if source.path.suffix == ".zst" and source.path.with_suffix("").is_file():
-            yield source.problem(f"the same session is in {source.path.stem}")
+            yield source.problem(f"the same session is in {source.path.stem}", kind="notice")
             return
         yield from read_sessions(source, _Session)
 

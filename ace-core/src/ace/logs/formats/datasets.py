@@ -49,11 +49,14 @@ class DatasetReader:
         """Yield a notice, and a run for each example."""
         yield source.problem(
             f"a data set ({self.title}): its examples are not runs of an agent. The preferred answers are read as the "
-            "right ones, and the others as wrong ones"
+            "right ones, and the others as wrong ones",
+            kind="doubt",
         )
         for record in source.records():
-            if isinstance(record.value, dict):
+            if isinstance(record.value, dict) and self._fits(record.value):
                 yield self._run(record.value)
+            else:
+                yield source.problem("not an example of this data set", record.line)
 
 
 def _text(value: object) -> str:

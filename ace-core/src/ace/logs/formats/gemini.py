@@ -45,7 +45,7 @@ class GeminiReader:
         """Yield the session."""
         newer = source.path.with_suffix(".jsonl")
         if source.path.suffix == ".json" and newer.is_file():
-            yield source.problem(f"the session was continued in {newer.name}, which has all of it")
+            yield source.problem(f"the session was continued in {newer.name}, which has all of it", kind="notice")
             return
         yield from read_sessions(source, lambda: _GeminiSession(source.path.parent))
 

@@ -213,11 +213,14 @@ class ExportReader:
         self.note = export.note
 
     def recognises(self, head: Head) -> float:
-        """Return 0.95 if most of the first records, or of those in an envelope, have the keys of the format."""
+        """Return 0.96 if most of the first records, or of those in an envelope, have the keys of the format.
+
+        These keys are unmistakable, while what a framework writes is also inside of the records of such tools.
+        """
         if not head.records:
-            return 0.95 if any(keys <= head.keys for keys in self._export.keys) else 0.0
+            return 0.96 if any(keys <= head.keys for keys in self._export.keys) else 0.0
         found = [bool(self._records(record)) for record in head.records]
-        return 0.95 if sum(found) * 2 > len(found) else 0.0
+        return 0.96 if sum(found) * 2 > len(found) else 0.0
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the runs in the order in which their last records were written."""
