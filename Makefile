@@ -34,7 +34,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 
 .PHONY: test
 test: SLOWEST := --durations=40
-test: lint types contracts pytest ## Check and test everything (some twenty minutes on two cores)
+test: lint types contracts pytest ## Check and test everything (some fifteen minutes on two cores)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
@@ -77,6 +77,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.first_result
 	python -m benchmarks.prompt_reuse
 	python -m benchmarks.transcripts
+	python -m benchmarks.logs
 	python -m benchmarks.similarity
 	python -m benchmarks.reflection
 	python -m benchmarks.tracing

@@ -49,7 +49,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/core/runners/test_integration.py",
         "tests/core/runners/test_litellm.py",
         "tests/core/skillbook/test_imports.py",
-        "tests/core/skillbook/test_json_files.py",
+        "tests/core/skillbook/test_json_refusals.py",
         "tests/core/skillbook/test_store.py",
         "tests/core/skillbook/test_store_files.py",
         "tests/core/skillbook/test_store_vectors.py",
@@ -58,7 +58,6 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
     ],
     "ace-beads": ["tests/beads/test_client.py", "tests/beads/test_hook.py"],
     "ace-browser-use": [
-        "tests/browser_use/test_conformance.py",
         "tests/browser_use/test_learning.py",
         "tests/browser_use/test_plugin.py",
         "tests/browser_use/test_recursive_reflector.py",
@@ -68,7 +67,6 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
     "ace-claude-code": [
         "tests/claude_code/test_conformance.py",
         "tests/claude_code/test_project_skills.py",
-        "tests/claude_code/test_prompt_skills.py",
         "tests/claude_code/test_to_trace.py",
     ],
     "ace-langchain": [
@@ -89,7 +87,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/langchain/test_to_trace.py",
         "tests/langchain/test_without_framework.py",
     ],
-    "ace-mcp": ["tests/mcp/test_http.py", "tests/mcp/test_sessions.py", "tests/mcp/test_tools.py"],
+    "ace-mcp": ["tests/mcp/test_http.py", "tests/mcp/test_tools.py"],
     "ace-openclaw": [
         "tests/openclaw/test_conformance.py",
         "tests/openclaw/test_runner.py",
@@ -114,7 +112,6 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/server/test_database.py",
         "tests/server/test_feedback.py",
         "tests/server/test_lists.py",
-        "tests/server/test_malformed_pages.py",
         "tests/server/test_proxy.py",
         "tests/server/test_quick_start.py",
         "tests/server/test_seal.py",
@@ -253,17 +250,17 @@ def tutorial(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def agents(session: nox.Session) -> None:
-    """The integrations with Claude Code and OpenClaw, from their sources, with the newest releases of both."""
+    """The integrations and the readers of logs, from their sources, with the newest releases of the agents."""
     install_for_development(session)
     with tempfile.TemporaryDirectory(prefix="ace-agents-") as name:
         folder = Path(name)  # its tools are found before those of the checkout
         for path in ("pyproject.toml", "README.md", "docs", "examples", "tests", "ace-claude-code", "ace-openclaw"):
             copy(Path(path), folder)
-        session.run(str(ROOT / ".ci/agents"), str(folder / ".tools"), "latest", "latest", external=True)
+        session.run(str(ROOT / ".ci/agents"), str(folder / ".tools"), "latest", external=True)
         claude = folder / ".tools/claude/node_modules/.bin/claude"
         with session.chdir(folder):
-            tests = ("tests/claude_code", "tests/openclaw")
-            env = {"ACE_REQUIRE": "claude,openclaw", "ACE_CLAUDE_BINARY": str(claude)}
+            tests = ("tests/claude_code", "tests/openclaw", "tests/core/logs/test_real_agents.py")
+            env = {"ACE_REQUIRE": "claude,codex,gemini,openclaw,opencode,qwen", "ACE_CLAUDE_BINARY": str(claude)}
             session.run("python", "-m", "pytest", "-n", "2", *tests, *session.posargs, env=env)
 
 
@@ -288,6 +285,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.service_scale", "--quick")
     session.run("python", "-m", "benchmarks.first_result", "--quick")
     session.run("python", "-m", "benchmarks.transcripts", "--quick")
+    session.run("python", "-m", "benchmarks.logs", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
     session.run("python", "-m", "benchmarks.reflection", "--quick")
     session.run("python", "-m", "benchmarks.tracing", "--quick")
@@ -442,7 +440,7 @@ def run_tests_on_installed(session: nox.Session, distribution: str) -> None:
         for path in (Path("pyproject.toml"), *shared, *folders):
             copy(path, folder)
         with session.chdir(folder):
-            session.run("python", "-m", "pytest", "-n", "2", *chosen, *session.posargs)
+            session.run("python", "-m", "pytest", *chosen, *session.posargs)
 
 
 def copy(path: Path, folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.prompt_reuse import GOAL, ROLES, repeated_shares, replay
 
 
-@pytest.mark.parametrize("size", [200, 5000])
+@pytest.mark.parametrize("size", [200, 1500])
 def test_most_of_the_prompts_repeats_the_previous_one_of_the_role(size: int) -> None:
     calls = replay(size)
     shares = repeated_shares(calls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from ace.pipeline import PipelineCancelled
 from ace.testing import (
     ExecuteStepConformance,
     IntegrationConformance,
+    LogReaderConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -77,14 +79,12 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def failed_result(self) -> BrowserResult:
         return BrowserResult("Book a berth.", success=False, error="it ran out of steps")
 
+
+class TestLogReader(Shared, LogReaderConformance):
     @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        step = {
-            "model_output": None,
-            "result": [{"is_done": True, "success": True, "extracted_content": "Berth 4."}],
-            "state": {"url": "http://127.0.0.1/", "title": "Harbour", "tabs": [], "interacted_element": []},
-        }
-        return ({"history": [step]},)
+    def sample_logs(self) -> list[Path]:
+        here = Path(__file__).parent
+        return [here / "logs" / "bu_old.json", *sorted((here / "histories").glob("*.json"))]
 
 
 @pytest.mark.usefixtures("chromium")

@@ -13,6 +13,7 @@ from ace.pipeline import PipelineCancelled
 from ace.testing import (
     ExecuteStepConformance,
     IntegrationConformance,
+    LogReaderConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -20,7 +21,7 @@ from ace.testing import (
 )
 from ace_claude_code import ClaudeCode, ClaudeCodeExecuteStep, ClaudeCodeResult
 from tests.claude_code.conftest import ServerFor
-from tests.claude_code.samples import assistant, user
+from tests.claude_code.samples import STREAMS, TRANSCRIPTS, assistant
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text
 
 
@@ -71,10 +72,11 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def failed_result(self) -> ClaudeCodeResult:
         return ClaudeCodeResult(task="2+2?", success=False, error="The run was stopped after 5 seconds.")
 
+
+class TestLogReader(Shared, LogReaderConformance):
     @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        more = {"sessionId": "s1", "version": "2.1.329"}
-        return ([user("2+2?", "u1", **more), assistant("4", "a1", "u1", **more)],)
+    def sample_logs(self) -> list[Path]:
+        return [TRANSCRIPTS / "tests-fixed.jsonl", TRANSCRIPTS / "subagent-parent.jsonl", STREAMS / "success.jsonl"]
 
 
 class TestIntegration(Shared, IntegrationConformance):

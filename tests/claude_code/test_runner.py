@@ -30,35 +30,28 @@ def trace_of(result: SampleResult[ACEStepContext]) -> dict[str, Any]:
     return trace
 
 
-def test_the_rule_of_a_failed_run_is_in_the_request_of_the_next_one(
-    claude: str, project: Path, serving: ServerFor
+def test_the_rule_of_a_failed_run_is_in_the_request_of_the_next_one_and_of_other_sessions(
+    claude: str, project: Path, home: Path, serving: ServerFor
 ) -> None:
     check_world.lay_out(project)
     server = serving(check_world.play)
-    runner = runner_in(project, claude)
-    results = runner.run([check_world.TASK, check_world.TASK, check_world.TASK])
+    path = home / "skills.json"
+    runner = runner_in(project, claude, skillbook_path=path)
+    results = runner.run([check_world.TASK, check_world.TASK])
     assert [trace_of(result)["answer"] for result in results] == [
         "The check failed, and I do not know why.",
         "The check passed, as [checks-00001] says.",
-        "The check passed, as [checks-00001] says.",
     ]
     [skill] = runner.skillbook.skills()
-    assert (skill.id, skill.content, skill.helpful) == ("checks-00001", check_world.RULE, 2)
+    assert (skill.id, skill.content, skill.helpful) == ("checks-00001", check_world.RULE, 1)
     assert skill.sources[0].integration == "claude_code"
+    assert [saved.content for saved in Skillbook.load_from_file(path).skills()] == [check_world.RULE]
     agents = [request for request in server.requests if check_world.is_agent(request)]
-    assert [check_world.has_rule(request) for request in agents] == [False, False, True, True, True, True]
-
-
-def test_the_skills_are_left_for_the_other_sessions_and_not_loaded_twice(
-    claude: str, project: Path, serving: ServerFor
-) -> None:
-    check_world.lay_out(project)
-    server = serving(check_world.play)
-    runner_in(project, claude).run([check_world.TASK, check_world.TASK])
+    assert [check_world.has_rule(request) for request in agents] == [False, False, True, True]
+    # They are left for the other sessions, and not loaded twice.
     rules = project / ".claude" / "rules" / "ace-skillbook.md"
     assert f"- [checks-00001] {check_world.RULE}" in rules.read_text(encoding="utf-8")
-    second = [request for request in server.requests if check_world.is_agent(request)][-1]
-    assert second.text.count(check_world.RULE) == 1
+    assert agents[-1].text.count(check_world.RULE) == 1
     # Another runner, as another session would, finds them by the file alone.
     server.clear()
     runner_in(project, claude, skill_file=None).run([check_world.TASK])
@@ -99,16 +92,16 @@ def test_nothing_is_learned_from_a_cancelled_run(claude: str, project: Path, ser
     assert server.requests == []
 
 
-def test_a_saved_book_is_loaded_by_the_next_runner(claude: str, project: Path, home: Path, serving: ServerFor) -> None:
+def test_a_saved_book_is_loaded(claude: str, project: Path, home: Path, serving: ServerFor) -> None:
     check_world.lay_out(project)
     serving(check_world.play)
     path = home / "skills.json"
-    first = runner_in(project, claude, skillbook_path=path, skill_file=None)
-    first.run([check_world.TASK])
-    assert [skill.content for skill in Skillbook.load_from_file(path).skills()] == [check_world.RULE]
-    second = runner_in(project, claude, skill_file=None)
-    second.load(path)
-    [result] = second.run([check_world.TASK])
+    book = Skillbook()
+    book.add_skill("checks", check_world.RULE)
+    book.save_to_file(path)
+    runner = runner_in(project, claude, skill_file=None)
+    runner.load(path)
+    [result] = runner.run([check_world.TASK])
     assert trace_of(result)["success"] is True
 
 

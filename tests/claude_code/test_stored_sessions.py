@@ -224,17 +224,6 @@ def test_without_a_key_it_ends_with_the_first_session(here: Run, project: Path) 
     assert len(done.err.splitlines()) < len(WORDS)
 
 
-def test_ace_learn_tells_what_of_a_transcript_was_passed_over(here: Run, server: ScriptedServer, project: Path) -> None:
-    path = store(project, "s", *turn("alpha"), {"type": "hologram"})
-    with path.open("ab") as file:
-        file.write(b'no JSON\n{"type": "us')
-    model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    done = here("learn", path, *model, folder=project.parent, environ=CONFIG)
-    assert done.code == 0
-    [told] = [line for line in done.err.splitlines() if "skipped" in line]
-    assert "s.jsonl: skipped 2 lines without a record and 1 records of unknown types (hologram)" in told
-
-
 @pytest.mark.parametrize("name", ["🦊 döns", "long-" * 50])
 def test_a_copy_of_a_transcript_is_of_the_project_in_which_it_ran(
     here: Run, name: str, server: ScriptedServer, project: Path

@@ -16,12 +16,14 @@ from ace.environments import Sample
 from ace_claude_code import ClaudeCodeResult, ClaudeCodeToTrace, transcript_to_trace, transcript_to_turn_traces
 from tests.claude_code.samples import DATA, RELEASES, STREAMS, TRANSCRIPTS, assistant, lines, user
 
-EVERY_SAMPLE = sorted(path for path in DATA.rglob("*.jsonl"))
+EVERY_SAMPLE = sorted(path for folder in (TRANSCRIPTS, STREAMS) for path in folder.rglob("*.jsonl"))
 each_release = pytest.mark.parametrize("release", RELEASES)
 
 
 def kinds(trace: dict[str, Any]) -> list[str]:
-    return [f"{step['kind']} {step['name']}".strip() + ("!" if step["is_error"] else "") for step in trace["steps"]]
+    """Return what the steps are; the id behind the name of a call says which result is its own."""
+    names = [f"{step['kind']} {step['name'].partition(' #')[0]}" for step in trace["steps"]]
+    return [name + ("!" if step["is_error"] else "") for name, step in zip(names, trace["steps"], strict=True)]
 
 
 @pytest.mark.parametrize("path", EVERY_SAMPLE, ids=lambda path: str(path.relative_to(DATA)))
@@ -44,7 +46,7 @@ def test_a_stored_session_is_told_with_thoughts_calls_results_and_failures() -> 
     assert trace["success"] is None
     assert trace["feedback"] == "Bash failed at 27: Exit code 1 ... FAILED (errors=1)"
     assert kinds(trace) == [
-        *("message user", "thought", "message assistant", "call Bash", "result Bash!", "message assistant"),
+        *("message user", "thought assistant", "message assistant", "call Bash", "result Bash!", "message assistant"),
         *("call Read", "result Read", "call Edit", "result Edit", "call Bash", "result Bash", "message assistant"),
     ]
     assert "ZeroDivisionError: division by zero" in trace["reasoning"]
@@ -79,7 +81,7 @@ def test_a_stream_alone_says_that_its_task_is_not_known() -> None:
         ("api-error", False, "API Error: 400 bad request scripted"),
         ("max-turns", False, "Reached maximum number of turns (2)"),
         ("budget", False, "Reached maximum budget"),
-        ("denied", False, "The tool Bash was denied.\nThe tool Write was denied."),
+        ("denied", False, "The call was denied. This command requires approval\nWrite failed"),
         ("interrupted", False, "The run failed with aborted_tools"),
         ("terminated", False, "The run ended without a final answer"),
         ("unknown-session", False, "No conversation found with session ID"),
@@ -99,7 +101,7 @@ def test_the_outcome_of_a_stream(release: str, name: str, success: bool, feedbac
     [
         ("api-error", False, "The API refused: API Error: 400 bad request scripted"),
         ("max-turns", False, "The run ended without a final answer"),
-        ("denied", False, "The tool Bash was denied.\nThe tool Write was denied."),
+        ("denied", False, "The call was denied. This command requires approval\nWrite failed"),
         ("interrupted", False, "The user interrupted the run."),
         ("terminated", False, "The run ended without a final answer"),
         ("sub-agent", None, ""),
@@ -182,11 +184,12 @@ def test_a_fork_has_the_ids_of_the_turns_that_it_took_over(release: str) -> None
 def test_what_the_user_took_back_is_left_out_and_counted() -> None:
     trace: dict[str, Any] = transcript_to_trace(
         [
-            user("Fix it.", "u1"),
+            {"type": "attachment", "uuid": "h1", "parentUuid": None},
+            user("Fix it.", "u1", "h1"),
             assistant("Wrong way.", "a1", "u1"),
             user("Go on.", "u2", "a1"),
             assistant("Worse.", "a2", "u2"),
-            user("Fix it with a test.", "u3"),
+            user("Fix it with a test.", "u3", "h1"),
             assistant("Right way.", "a3", "u3"),
         ]
     )
@@ -394,10 +397,10 @@ def test_the_context_of_a_late_turn_says_what_is_omitted_and_what_is_cut() -> No
 @each_release
 def test_a_denial_is_told_once_in_the_feedback(release: str) -> None:
     feedback = str(transcript_to_trace(TRANSCRIPTS / release / "denied.jsonl")["feedback"])
-    assert feedback.split("\n") == ["The tool Bash was denied.", "The tool Write was denied."]
+    assert [line.partition(" failed at")[0] for line in feedback.split("\n")] == ["Bash", "Write"]
 
 
 def test_why_the_user_rejected_a_call_is_in_the_feedback() -> None:
     records, _ = CORRECTED["a rejected call"]
     [turn] = transcript_to_turn_traces(chained(*records))
-    assert turn["feedback"] == "The tool Bash was denied.\nThe user rejected a call: pnpm, please"
+    assert str(turn["feedback"]).startswith("The user rejected a call: pnpm, please\nBash failed at 3")

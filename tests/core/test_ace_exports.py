@@ -100,7 +100,7 @@ IMPORT = re.compile(r"^[ >]*from (ace(?:\.[a-z_.]+)?) import (\([^)]*\)|[^\n#]*)
 MEASURING = ("ace.cases", "ace.evaluation", "ace.proofs", "ace.protocols.observers")
 SPECIAL = (
     "ace.insights",
-    "ace.otlp",
+    "ace.logs",
     "ace.plugins",
     "ace.rr",
     "ace.testing",

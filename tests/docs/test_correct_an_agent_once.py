@@ -1,14 +1,13 @@
-"""The commands of the tutorial on corrections run in a shell, in their order, and print what the page says."""
+"""The commands of the tutorial on corrections run in their order, and print what the page says."""
 
 import doctest
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.docs.console_commands import BLOCK
-from tests.support.command_line import ACE, command_environment
+from tests.docs.console_commands import BLOCK, run_line
+from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
@@ -36,7 +35,7 @@ def words(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
-def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
+def test_every_command_prints_what_the_page_says(here: Run, tmp_path: Path) -> None:
     folder = tmp_path / "corrections"
     folder.mkdir()
     [chat] = CHAT.findall(TEXT)
@@ -44,19 +43,15 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
     undo = ""
     ran = 0
     with ScriptedServer(script) as server:
-        environ = command_environment(tmp_path, {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base})
-        environ["PATH"] = f"{ACE.parent}:{environ['PATH']}"
+        environ = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base}
         for block in BLOCK.finditer(TEXT):
             for part in block["body"].split("$ ace ")[1:]:
                 command, _, printed = part.partition("\n")
-                done = subprocess.run(
-                    ["bash", "-c", f"ace {command.replace('VERSION', undo)}"],
-                    cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-                assert done.returncode == 0, (command, done.stdout, done.stderr)
-                matches = doctest.OutputChecker().check_output(words(printed), words(done.stdout), doctest.ELLIPSIS)
-                assert matches, (command, done.stdout)
+                done = run_line(f"ace {command.replace('VERSION', undo)}", here, tmp_path, environ)
+                assert done.code == 0, (command, done.out, done.err)
+                matches = doctest.OutputChecker().check_output(words(printed), words(done.out), doctest.ELLIPSIS)
+                assert matches, (command, done.out)
                 if command.startswith("skillbook edit"):
-                    [undo] = ROLL_BACK.findall(done.stdout + done.stderr)
+                    [undo] = ROLL_BACK.findall(done.out + done.err)
                 ran += 1
     assert ran == 11

@@ -1,14 +1,13 @@
-"""The commands of the tutorial on gates run in a shell, in their order, and print what the page says."""
+"""The commands of the tutorial on gates run in their order, and print what the page says."""
 
 import doctest
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.docs.console_commands import BLOCK
-from tests.support.command_line import ACE, command_environment
+from tests.docs.console_commands import BLOCK, run_line
+from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
@@ -49,24 +48,20 @@ def words(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
-def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
+def test_every_command_prints_what_the_page_says(here: Run, tmp_path: Path) -> None:
     [check] = SHELL.findall(TEXT)
     (tmp_path / "check.sh").write_text(check, encoding="utf-8")
     ran = 0
     with ScriptedServer(script) as server:
-        environ = command_environment(tmp_path, {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base})
-        environ["PATH"] = f"{ACE.parent}:{environ['PATH']}"
+        environ = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base}
         for block in BLOCK.finditer(TEXT):
             for part in re.split(r"^\$ ", block["body"], flags=re.MULTILINE)[1:]:
                 command, _, printed = part.partition("\n")
                 if ENDLESS in command:
                     continue
-                done = subprocess.run(
-                    ["bash", "-c", command],
-                    cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-                assert done.returncode == 0, (command, done.stdout, done.stderr)
-                matches = doctest.OutputChecker().check_output(words(printed), words(done.stdout), doctest.ELLIPSIS)
-                assert matches, (command, done.stdout, done.stderr)
+                done = run_line(command, here, tmp_path, environ)
+                assert done.code == 0, (command, done.out, done.err)
+                matches = doctest.OutputChecker().check_output(words(printed), words(done.out), doctest.ELLIPSIS)
+                assert matches, (command, done.out, done.err)
                 ran += 1
     assert ran == 14

@@ -1,17 +1,16 @@
-"""The commands of the how-to on testing a skillbook run in a shell, in their order, and print what the page says."""
+"""The commands of the how-to on testing a skillbook run in their order, and print what the page says."""
 
 import doctest
 import re
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.docs.console_commands import BLOCK
-from tests.support.command_line import ACE, command_environment
+from tests.docs.console_commands import BLOCK, run_line
+from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
@@ -45,12 +44,10 @@ def server() -> Iterator[ScriptedServer]:
         yield started
 
 
-def shell(command: str, folder: Path, server: ScriptedServer) -> subprocess.CompletedProcess[str]:
-    environ = command_environment(folder, {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base})
-    path = f"{ACE.parent}:{environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env={**environ, "PATH": path}, capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def shell(here: Run, tmp_path: Path, server: ScriptedServer) -> Callable[[str], Done]:
+    environ = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base}
+    return lambda command: run_line(command, here, tmp_path, environ)
 
 
 def words(text: str) -> str:
@@ -58,28 +55,28 @@ def words(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
-def test_every_command_prints_what_the_page_says(tmp_path: Path, server: ScriptedServer) -> None:
+def test_every_command_prints_what_the_page_says(shell: Callable[[str], Done]) -> None:
     ran = 0
     for command, printed in steps():
-        done = shell(command, tmp_path, server)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
-        matches = doctest.OutputChecker().check_output(words(printed), words(done.stdout), doctest.ELLIPSIS)
-        assert matches, (command, done.stdout)
+        done = shell(command)
+        assert done.code == 0, (command, done.out, done.err)
+        matches = doctest.OutputChecker().check_output(words(printed), words(done.out), doctest.ELLIPSIS)
+        assert matches, (command, done.out)
         ran += 1
     assert ran >= 8
 
 
 def test_the_example_for_ci_asks_nothing_twice_and_fails_where_it_should(
-    tmp_path: Path, server: ScriptedServer
+    shell: Callable[[str], Done], tmp_path: Path, server: ScriptedServer
 ) -> None:
     export = "ace skillbook export skills.json --yes"
     [test] = CI.findall(TEXT)
     for command, _ in list(steps())[:2]:
-        shell(command, tmp_path, server)
+        shell(command)
     for _ in range(2):
-        done = shell(f"{export} && {test}", tmp_path, server)
-        assert done.returncode == 0, (done.stdout, done.stderr)
+        done = shell(f"{export} && {test}")
+        assert done.code == 0, (done.out, done.err)
         assert len(server.by_role("agent")) == 2
     assert ElementTree.parse(tmp_path / "report.xml").getroot().get("tests") == "2"
-    shell('ace skillbook add tides "Write times as 2:30 pm, in every table."', tmp_path, server)
-    assert shell(f"{export} && {test}", tmp_path, server).returncode == 1
+    shell('ace skillbook add tides "Write times as 2:30 pm, in every table."')
+    assert shell(f"{export} && {test}").code == 1

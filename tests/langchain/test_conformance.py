@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ace.testing import (
     ExecuteStepConformance,
     IntegrationConformance,
+    LogReaderConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -57,12 +60,23 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def failed_result(self) -> LangChainResult:
         return LangChainResult("2+2?", "", "error", success=False, error="OSError: no route", failed_at="model")
 
+
+class TestLogReader(Shared, LogReaderConformance):
     @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        return (
-            [{"type": "human", "data": {"content": "2+2?"}}, {"type": "ai", "data": {"content": "4"}}],
-            LangChainResult("2+2?", "4", "simple", success=True).to_dict(),
-        )
+    def sample_logs(self, tmp_path: Path) -> list[Path]:
+        called = {"name": "add", "args": {"a": 2, "b": 2}, "id": "c1"}
+        talk: list[object] = [
+            {"type": "human", "data": {"content": "2+2?"}},
+            {"type": "ai", "data": {"content": "", "tool_calls": [called]}},
+            {"type": "tool", "data": {"content": "4", "tool_call_id": "c1", "name": "add"}},
+            {"type": "ai", "data": {"content": "4"}},
+        ]
+        result = LangChainResult("2+2?", "4", "simple", success=True).to_dict()
+        run = {"id": "1", "trace_id": "1", "run_type": "tool", "inputs": {"a": 2}, "outputs": {"output": "4"}}
+        logs: dict[str, list[object]] = {"list": [talk], "lines": talk, "result": [result], "langsmith": [run]}
+        for name, values in logs.items():
+            (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(value)}\n" for value in values))
+        return [tmp_path / f"{name}.jsonl" for name in logs]
 
 
 class TestIntegration(Shared, IntegrationConformance):

@@ -16,12 +16,17 @@ from tests.langchain.steps import SKILL, book, run
 from tests.langchain.test_learning import chat_model, trace_of
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
 
-deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed: run `make`")
 OWN = "Read the almanac first."
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learn-with-langchain.md"
 
 
-def test_a_deep_agent_and_its_sub_agent(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def deepagents() -> Any:
+    """Its import takes seconds, so only the worker that runs these tests makes it."""
+    return pytest.importorskip("deepagents", reason="deepagents is not installed: run `make`")
+
+
+def test_a_deep_agent_and_its_sub_agent(deepagents: Any, tmp_path: Path) -> None:
     skills = book(SKILL)
     skills.add_skill("agent:researcher", OWN)
     path = tmp_path / "runs.jsonl"

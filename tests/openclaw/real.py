@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ HERE = Path(__file__).resolve().parents[2] / ".tools" / "openclaw"
 
 QUESTION = "Make mean([]) return 0"
 CORRECTION = "Too long. In one sentence, please."
+INTERRUPTED = "Hold on"
 LESSON = "Guard a division against an empty list."
 
 
@@ -51,7 +54,9 @@ class OpenClawHome:
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENCLAW", "ACE_"))}
         node = str(Path(self.command[0]).parent)
-        return {**kept, "HOME": str(self.home), "PATH": f"{node}:{kept['PATH']}", "OPENCLAW_NO_AUTO_UPDATE": "1"}
+        # Its own plugins have nothing to do with ours, and take a good part of the time of each command.
+        own = {"OPENCLAW_NO_AUTO_UPDATE": "1", "OPENCLAW_DISABLE_BUNDLED_PLUGINS": "1"}
+        return {**kept, "HOME": str(self.home), "PATH": f"{node}:{kept['PATH']}", **own}
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -65,8 +70,25 @@ class OpenClawHome:
     def say(
         self, message: str, session: str = "demo", *, environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        arguments = ("agent", "--local", "--agent", "main", "--session-key", session, "--message", message, "--json")
-        return self.run(*arguments, environ=environ)
+        return self.run(*_saying(message, session), environ=environ)
+
+    def interrupt(self) -> None:
+        """Interrupt the session in a command, as with Ctrl-C; the command ends, too."""
+        process = subprocess.Popen(
+            [*self.command, *_saying(INTERRUPTED, "demo")],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            while not (self.workspace / "running").exists():
+                assert process.poll() is None, "OpenClaw ended before it ran the command"
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait()
+        finally:
+            (self.workspace / "over").touch()
 
     def write_bug(self) -> None:
         """Write what the model is asked to fix, also where it has fixed that before."""
@@ -99,6 +121,10 @@ class OpenClawHome:
         }
 
 
+def _saying(message: str, session: str) -> tuple[str, ...]:
+    return ("agent", "--local", "--agent", "main", "--session-key", session, "--message", message, "--json")
+
+
 def play(request: Request) -> Reply:
     """A model that fixes the project, or explains itself; it guards at once when the skill is in its prompt."""
     if not request.tools:
@@ -108,6 +134,8 @@ def play(request: Request) -> Reply:
     done: int = sum(message["role"] == "assistant" for message in request.messages[asked:])
     if "refuse" in question:
         return Refusal(400)
+    if INTERRUPTED in question:
+        return [ToolUse("exec", {"command": "touch running; until [ -e over ]; do sleep 0.05; done"})]
     if CORRECTION in question:
         return [Text("mean([]) is 0 now.")]
     edit = ToolUse("edit", {"path": "calc.py", "edits": [_guard()]})

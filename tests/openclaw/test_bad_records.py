@@ -56,10 +56,10 @@ def test_a_session_without_a_user_says_so_and_has_no_turns() -> None:
     [
         (b"just words\n", "no events of OpenClaw found, but 0 other records and 1 lines"),
         (b'{"question": "2+2?"}\n', "no events of OpenClaw found, but 1 other records"),
-        (b"\x28\xb5\x2f\xfd broken", "not a Zstandard frame, or it is damaged"),
-        (b"SQLite format 3\x00 broken", "not a database of OpenClaw, or it is damaged"),
-        (b"", "no events of OpenClaw found: it is empty"),
-        (b"\n\n", "no events of OpenClaw found: it is empty"),
+        (b"\x28\xb5\x2f\xfd broken", "no events of OpenClaw found: it is an empty file"),
+        (b"SQLite format 3\x00 broken", "no events of OpenClaw found: it is an SQLite database that cannot be read"),
+        (b"", "no events of OpenClaw found: it is an empty file"),
+        (b"\n\n", "no events of OpenClaw found: it is an empty file"),
     ],
 )
 def test_a_file_of_somebody_else_is_refused_with_its_name(tmp_path: Path, content: bytes, message: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.openclaw.learning_script import learn
-from tests.openclaw.samples import CAPTURED, SIDECAR, V3, V4, V4_ERROR, events_of, make_database
+from tests.openclaw.samples import CAPTURED, V3, V4, V4_ERROR, events_of, make_database
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
@@ -138,23 +138,6 @@ def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(
     assert done.code == 1
     assert done.out == "1 session: 2 turns learned, 0 known already\n"
     assert f"{broken}: no events of OpenClaw found" in done.err
-
-
-def test_ace_learn_refuses_a_trajectory_file_instead_of_learning_from_its_lines(
-    here: Run, tmp_path: Path, server: ScriptedServer
-) -> None:
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    for sample in (V3, SIDECAR):
-        (logs / sample.name).write_bytes(sample.read_bytes())
-    model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    done = here("learn", "logs", "--json", *model)
-    assert done.code == 1
-    assert done.data["traces"]["learned"] == 1
-    [failure] = done.data["failures"]
-    assert failure["place"] == f"logs/{SIDECAR.name}"
-    assert failure["reason"].startswith("the trace converter 'openclaw' claims this")
-    assert f"give the session itself, logs/{V3.name}" in failure["reason"]
 
 
 def test_a_missing_folder_is_wrong_usage(openclaw: Run, tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ace.testing import IntegrationConformance, PluginConformance, TraceConverterConformance
+from ace.testing import IntegrationConformance, LogReaderConformance, PluginConformance, TraceConverterConformance
+from ace_openclaw import StoredSession, read_session
+from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR
 
 
-def session(stop_reason: str, **more: object) -> list[object]:
+def session(stop_reason: str, **more: object) -> StoredSession:
     asked = {"role": "user", "content": "2+2?"}
     answered = {"role": "assistant", "stopReason": stop_reason, "content": [{"type": "text", "text": "4"}], **more}
-    return [{"type": "message", "message": asked}, {"type": "message", "message": answered}]
+    return read_session([{"type": "message", "message": asked}, {"type": "message", "message": answered}])
 
 
 class Shared:
@@ -38,6 +42,8 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def failed_result(self) -> object:
         return session("error", errorMessage="no route")
 
+
+class TestLogReader(Shared, LogReaderConformance):
     @pytest.fixture
-    def stored_records(self) -> tuple[object, ...]:
-        return (session("stop"),)
+    def sample_logs(self) -> list[Path]:
+        return [V3, V4, V4_ERROR, CAPTURED, EXPORTED, EXPORTED / "session-branch.json"]

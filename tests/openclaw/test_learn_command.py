@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.openclaw.samples import said, text
-from tests.support.command_line import ACE, Done, ace, command_environment
+from tests.support.command_line import ACE, Done, Run, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
@@ -51,8 +51,8 @@ def start_learning(server: ScriptedServer, home: Path) -> subprocess.Popen[bytes
     return subprocess.Popen([ACE, *arguments(server)], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def learn(server: ScriptedServer, home: Path, *more: str) -> Done:
-    return ace(*arguments(server), *more, folder=home, environ=KEY)
+def learn(here: Run, server: ScriptedServer, *more: str) -> Done:
+    return here(*arguments(server), *more, environ=KEY)
 
 
 def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) -> None:
@@ -77,7 +77,9 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) ->
     assert len(server.by_role("reflector")) == TURNS
 
 
-def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: ScriptedServer, home: Path) -> None:
+def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(
+    here: Run, server: ScriptedServer, home: Path
+) -> None:
     answer, is_noticed = server.script, threading.Event()
 
     def held(request: ScriptedRequest) -> Any:
@@ -101,13 +103,13 @@ def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: Sc
     report = json.loads(out)
     assert 0 < report["turns_learned"] < TURNS
     assert (report["turns_unfinished"], report["problems"]) == (TURNS - report["turns_learned"], [])
-    rest = learn(server, home).data
+    rest = learn(here, server).data
     assert (rest["turns_known"], rest["turns_learned"]) == (report["turns_learned"], report["turns_unfinished"])
     assert len(server.by_role("skill_manager")) == TURNS
 
 
-def test_without_a_key_it_is_told_once(home: Path) -> None:
-    done = ace("openclaw", "learn", "--model", "openai/gpt-4o-mini", folder=home)
+def test_without_a_key_it_is_told_once(here: Run, home: Path) -> None:
+    done = here("openclaw", "learn", "--model", "openai/gpt-4o-mini")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "ace: the model 'openai/gpt-4o-mini' needs a key: set the environment variable OPENAI_API_KEY\n"
@@ -115,7 +117,9 @@ def test_without_a_key_it_is_told_once(home: Path) -> None:
 
 
 @pytest.mark.parametrize("learned", [TURNS - 1, 0])
-def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_refused(home: Path, learned: int) -> None:
+def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_refused(
+    here: Run, home: Path, learned: int
+) -> None:
     script = learning_script()
 
     def refusing(request: ScriptedRequest) -> Any:
@@ -124,7 +128,7 @@ def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_ref
         return HttpError(400, "too long") if is_refused else script(request)
 
     with ScriptedServer(refusing) as server:
-        done = learn(server, home)
+        done = learn(here, server)
     if learned:
         assert (done.code, done.data["turns_learned"], len(done.data["problems"])) == (1, learned, 1)
     else:
@@ -132,14 +136,16 @@ def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_ref
         assert "gave no answer for the model 'openai/scripted' (status 400)" in done.err
 
 
-def test_a_limit_of_the_cost_needs_a_price(server: ScriptedServer, home: Path) -> None:
-    done = learn(server, home, "--max-cost", "1")
+def test_a_limit_of_the_cost_needs_a_price(here: Run, server: ScriptedServer, home: Path) -> None:
+    done = learn(here, server, "--max-cost", "1")
     assert (done.code, done.out) == (2, "")
     assert "--max-cost cannot be enforced: the price of the model 'openai/scripted' is not known" in done.err
 
 
 @pytest.mark.parametrize("given", ["flag", "variable", "file", "nothing"])
-def test_a_class_that_is_allowed_is_learned_as_it_is(server: ScriptedServer, tmp_path: Path, given: str) -> None:
+def test_a_class_that_is_allowed_is_learned_as_it_is(
+    here: Run, server: ScriptedServer, tmp_path: Path, given: str
+) -> None:
     mail = "jane@acme.com"
     session = [
         {"type": "session", "version": 3, "id": "s", "cwd": "/"},
@@ -152,7 +158,7 @@ def test_a_class_that_is_allowed_is_learned_as_it_is(server: ScriptedServer, tmp
         (tmp_path / ".config/ace/config.toml").write_text('allow = ["email_address"]\n', encoding="utf-8")
     flags = ["--allow", "email_address"] if given == "flag" else []
     environ = {**KEY, "ACE_ALLOW": "email_address"} if given == "variable" else KEY
-    done = ace(*arguments(server), "s.jsonl", *flags, folder=tmp_path, environ=environ)
+    done = here(*arguments(server), "s.jsonl", *flags, environ=environ)
     assert (done.code, done.data["turns_learned"]) == (0, 1)
     sent = "".join(request.text for request in server.requests)
     assert "LESSON w1" in sent
@@ -160,16 +166,18 @@ def test_a_class_that_is_allowed_is_learned_as_it_is(server: ScriptedServer, tmp
 
 
 @pytest.mark.parametrize("provenance", ["full", "ids"])
-def test_with_ids_no_text_of_a_session_is_stored(server: ScriptedServer, home: Path, provenance: str) -> None:
-    done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_PROVENANCE": provenance})
+def test_with_ids_no_text_of_a_session_is_stored(
+    here: Run, server: ScriptedServer, home: Path, provenance: str
+) -> None:
+    done = here(*arguments(server), environ={**KEY, "ACE_PROVENANCE": provenance})
     assert (done.code, done.data["turns_learned"]) == (0, TURNS)
     stored = b"".join(path.read_bytes() for path in (home / ".openclaw/ace").rglob("*") if path.is_file())
     assert b"number1" in stored
     assert (b"Do the job" in stored) == (provenance == "full")
 
 
-def test_a_limit_of_the_cost_is_a_setting_too(server: ScriptedServer, home: Path) -> None:
-    done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_MAX_COST": "1"})
+def test_a_limit_of_the_cost_is_a_setting_too(here: Run, server: ScriptedServer, home: Path) -> None:
+    done = here(*arguments(server), environ={**KEY, "ACE_MAX_COST": "1"})
     assert (done.code, done.out) == (2, "")
     assert "--max-cost cannot be enforced" in done.err
 
@@ -185,17 +193,19 @@ def test_a_limit_of_the_cost_is_a_setting_too(server: ScriptedServer, home: Path
         ("learn",),
     ],
 )
-def test_a_location_is_not_a_file_and_its_password_is_not_shown(home: Path, command: tuple[str, ...]) -> None:
-    done = ace("openclaw", *command, "postgresql://ann:s3cret-pw@db/skills", folder=home)
+def test_a_location_is_not_a_file_and_its_password_is_not_shown(
+    here: Run, home: Path, command: tuple[str, ...]
+) -> None:
+    done = here("openclaw", *command, "postgresql://ann:s3cret-pw@db/skills")
     assert (done.code, done.out) == (2, "")
     assert "takes a file or a folder, not 'postgresql://[hidden]@db/skills'" in done.err
 
 
-def test_no_command_shows_a_password_of_a_setting(home: Path) -> None:
+def test_no_command_shows_a_password_of_a_setting(here: Run, home: Path) -> None:
     environ = {**KEY, "ACE_SKILLBOOK": "postgresql://ann:s3cret-pw@db/skills"}
     model = ["--model", "openai/scripted", "--api-base", "http://ann:s3cret-pw@127.0.0.1:9/v1"]
     commands = [["install", *model], ["learn"], ["learn", "--json"], ["status"], ["status", "--json"]]
-    done = [ace("openclaw", *command, folder=home, environ=environ) for command in commands]
+    done = [here("openclaw", *command, environ=environ) for command in commands]
     assert [run.code for run in done] == [0, 2, 2, 0, 0]
     assert "the server at http://127.0.0.1:9/v1 cannot be reached" in done[1].err
     assert not [run for run in done if "s3cret" in run.out + run.err]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ace.logs import Run, Tokens, read_runs
 from ace_openclaw import events_to_turn_traces, read_sessions
 from ace_openclaw.home import captured_file
 from tests.openclaw.learning_script import learn
-from tests.openclaw.real import CORRECTION, LESSON, QUESTION, OpenClawHome, openclaw_command, play
+from tests.openclaw.real import CORRECTION, INTERRUPTED, LESSON, QUESTION, OpenClawHome, openclaw_command, play
 from tests.support.command_line import Done, ace
 from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import ScriptedServer
@@ -85,3 +86,24 @@ def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
         assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()
         assert LESSON not in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
         assert not (claw.workspace / "skills").exists()
+
+        claw.interrupt()
+        check_runs(claw)
+
+
+def check_runs(claw: OpenClawHome) -> None:
+    """Check what is read of the session that was resumed twice, the second time to be interrupted in a command."""
+    found = list(read_runs(claw.state / "agents"))
+    assert len(found) == 3
+    [run] = [run for run in found if isinstance(run, Run) and CORRECTION in persons_words(run)]
+    assert run.task == QUESTION
+    assert persons_words(run) == [QUESTION, CORRECTION, INTERRUPTED]
+    results = [(step.name, step.is_error) for step in run.steps if step.kind == "result"]
+    assert results[:3] == [("exec", True), ("edit", False), ("exec", False)]
+    assert [step.name for step in run.steps if step.kind == "call"] == ["exec", "edit", "exec", "exec"]
+    assert (run.answer, run.is_interrupted) == ("mean([]) is 0 now.", True)
+    assert run.tokens == Tokens(input=6000, output=300)
+
+
+def persons_words(run: Run) -> list[str]:
+    return [step.content for step in run.steps if step.speaker == "person"]

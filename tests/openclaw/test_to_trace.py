@@ -233,12 +233,10 @@ def test_a_reset_ends_what_the_next_question_can_refer_to() -> None:
     assert [turn["context"] for turn in events_to_turn_traces(events)] == ["", ""]
 
 
-def test_the_steps_compose_and_the_converter_finds_the_file() -> None:
+def test_the_steps_compose() -> None:
     ctx = LoadTracesStep()(ACEStepContext(sample=str(V4)))
     trace = OpenClawToTrace()(ctx).trace
     assert isinstance(trace, dict) and trace["question"] == QUESTION
-    read = read_trace(V4)
-    assert (read["question"], read["skill_ids"]) == (QUESTION, ["testing-00001"])
 
 
 LABELS = [

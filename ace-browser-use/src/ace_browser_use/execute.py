@@ -19,12 +19,12 @@ from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
 from ace_browser_use.framework import load
 from ace_browser_use.history import read_history
+from ace_browser_use.logs import words_of
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult, BrowserStep
 from ace_browser_use.session import OpenSession, is_shared, open_session
 from ace_browser_use.site_skills import ShownSkills
-from ace_browser_use.trace_steps import words_of
 from ace_browser_use.watching import HOOKS, OutOfTimeError, WatchedHooks, taking_turns, to_the_end, until_done
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ace.logs import fields_of, text_of
 from ace.redaction import Redactor
 from ace_browser_use.result import BrowserAction, BrowserStep
 from ace_browser_use.shortening import shortened
@@ -43,6 +44,10 @@ class History:
     """The reason for the verdict."""
     last_word: str = ""
     ran_out_of_steps: bool = False
+    started: object = None
+    """When the first step began, in seconds since 1970."""
+    ended: object = None
+    """When the last step ended."""
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -56,11 +61,11 @@ def is_history(record: object) -> bool:
     if type(record).__name__ == "AgentHistoryList" and type(record).__module__.startswith("browser_use."):
         return True
     items = record.get("history") if isinstance(record, Mapping) else None
-    return (
-        isinstance(items, list)
-        and bool(items)
-        and all(isinstance(item, Mapping) and item.keys() >= {"model_output", "result", "state"} for item in items)
-    )
+    return isinstance(items, list) and bool(items) and all(map(_is_step, items))
+
+
+def _is_step(item: object) -> bool:
+    return isinstance(item, Mapping) and item.keys() >= {"model_output", "result", "state"}
 
 
 def read_history(record: object, redactor: Redactor | None = None) -> History:
@@ -84,7 +89,8 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
     real = items[:-1] if ran_out_of_steps else items
     last = (_results(real[-1]) or [{}])[-1] if real and not ran_out_of_steps else {}
     is_done = bool(last.get("is_done"))
-    verdict: Mapping[str, Any] = last.get("judgement") or {}
+    verdict = fields_of(last.get("judgement"))
+    times = [fields_of(item.get("metadata")) for item in real]
     return History(
         steps=tuple(
             _step(number, item, downloads)
@@ -97,19 +103,21 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
         judgement=str(verdict.get("failure_reason") or verdict.get("reasoning") or ""),
         last_word=str(last.get("extracted_content") or "") if is_done else "",
         ran_out_of_steps=ran_out_of_steps,
-        usage=_usage(getattr(record, "usage", None)),
+        started=next((time.get("step_start_time") for time in times), None),
+        ended=next((time.get("step_end_time") for time in reversed(times)), None),
+        usage=_usage(getattr(record, "usage", None)) or _usage_of_steps(times),
     )
 
 
 def _is_end_mark(item: Mapping[str, Any]) -> bool:
     """Return whether this is the item that the framework adds when the agent runs out of steps."""
     errors = [str(result.get("error")) for result in _results(item)]
-    return not item["model_output"] and not item.get("metadata") and any("maximum steps" in text for text in errors)
+    return not item.get("model_output") and not item.get("metadata") and any("maximum steps" in text for text in errors)
 
 
 def _downloads(items: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return the names of the files that each step downloaded, which are in the prompt of the next step."""
-    downloads = [_files_of(item.get("state_message") or "") for item in items]
+    downloads = [_files_of(text_of(item.get("state_message"))) for item in items]
     after = [*downloads[1:], *downloads[-1:]]
     return [
         [re.split(r"[\\/]", path)[-1] for path in files if path not in known]
@@ -124,30 +132,35 @@ def _files_of(message: str) -> list[str]:
 
 
 def _step(number: int, item: Mapping[str, Any], downloads: list[str]) -> BrowserStep:
-    state, output = item.get("state") or {}, item.get("model_output") or {}
+    state, output = fields_of(item.get("state")), fields_of(item.get("model_output"))
+    # Releases before 0.3 keep the thoughts in an object of their own.
+    said = {**fields_of(output.get("current_state")), **output}
     results = _results(item)
-    chosen = [action for action in output.get("action") or [] if action]
+    actions = output.get("action")
+    chosen = [action for action in actions if isinstance(action, dict) and action] if isinstance(actions, list) else []
     outside = [str(result["error"]) for result in results[len(chosen) :] if result.get("error")]
     return BrowserStep(
         number=number,
-        url=state.get("url") or "",
-        title=state.get("title") or "",
-        page=_page_of(item.get("state_message") or ""),
+        url=text_of(state.get("url")),
+        title=text_of(state.get("title")),
+        page=_page_of(text_of(item.get("state_message"))),
         arrived_at="",
         http_status=None,
-        thoughts={name: output[key] for key, name in _THOUGHTS.items() if output.get(key)},
+        thoughts={name: text_of(said[key]) for key, name in _THOUGHTS.items() if said.get(key)},
         actions=[
             _action(action, results[place] if place < len(results) else {}) for place, action in enumerate(chosen)
         ],
         downloads=downloads,
         error=shortened("; ".join(outside), _LONGEST_RESULT) if outside else None,
-        seconds=_duration(item.get("metadata") or {}),
+        seconds=_duration(fields_of(item.get("metadata"))),
     )
 
 
 def _duration(metadata: Mapping[str, Any]) -> float | None:
     start, end = metadata.get("step_start_time"), metadata.get("step_end_time")
-    return None if start is None or end is None else round(end - start, 3)
+    if not isinstance(start, int | float) or not isinstance(end, int | float):
+        return None
+    return round(end - start, 3)
 
 
 def _action(action: Mapping[str, Any], result: Mapping[str, Any]) -> BrowserAction:
@@ -163,13 +176,14 @@ def _action(action: Mapping[str, Any], result: Mapping[str, Any]) -> BrowserActi
 
 
 def _results(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return item.get("result") or []
+    results = item.get("result")
+    return [result for result in results if isinstance(result, dict)] if isinstance(results, list) else []
 
 
 def _tasks(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the task at the very beginning of the prompt; the rest may contain any text of a page."""
     for item in items:
-        if found := _TASK.match(item.get("state_message") or ""):
+        if found := _TASK.match(text_of(item.get("state_message"))):
             yield found[1]
 
 
@@ -187,3 +201,9 @@ def _usage(summary: object) -> dict[str, int]:
         "output_tokens": "total_completion_tokens",
     }
     return {ours: int(getattr(summary, theirs)) for ours, theirs in names.items() if hasattr(summary, theirs)}
+
+
+def _usage_of_steps(times: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the usage that releases before 0.3 keep with the times of each step."""
+    counts = [count for time in times if isinstance(count := time.get("input_tokens"), int)]
+    return {"model_calls": len(counts), "input_tokens": sum(counts)} if counts else {}

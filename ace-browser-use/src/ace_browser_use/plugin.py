@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.plugins import ExecuteStepSpec, RunnerSpec, TraceConverterSpec, hookimpl
+from ace.plugins import ExecuteStepSpec, LogReaderSpec, RunnerSpec, TraceConverterSpec, hookimpl
 from ace_browser_use.framework import REQUIREMENT
 
-__all__ = ["ACE_API", "ace_execute_steps", "ace_runners", "ace_trace_converters"]
+__all__ = ["ACE_API", "ace_execute_steps", "ace_log_readers", "ace_runners", "ace_trace_converters"]
 
 ACE_API = 1
 
@@ -34,8 +34,15 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         name="browser_use",
         target="ace_browser_use.to_trace:BrowserToTrace",
         accepts="ace_browser_use.result:BrowserResult",
-        recognises="ace_browser_use.stored:recognise",
-        summary="Read results and histories of browser-use, live and from their JSON files",
+        summary="Convert results and histories of browser-use to traces",
+    )
+
+
+@hookimpl
+def ace_log_readers() -> Iterator[LogReaderSpec]:
+    """Yield the reader of stored histories."""
+    yield LogReaderSpec(
+        name="browser_use", target="ace_browser_use.logs:BrowserUseLogs", summary="Read stored histories of browser-use"
     )
 
 

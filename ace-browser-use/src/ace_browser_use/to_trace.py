@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Final
 
 from ace.context import ACESample, ACEStepContext
-from ace.integrations import checked_arguments, checked_class, corrections_in, extract_cited_skill_ids
-from ace.redaction import Redactor
-from ace.traces import StandardTraceDict, TraceCorrection, steps_as_text, trace_step
+from ace.integrations import checked_arguments, checked_class, corrections_in
+from ace.traces import StandardTraceDict, TraceCorrection, trace_step
 from ace_browser_use.history import read_history
-from ace_browser_use.outcome import outcome_of
+from ace_browser_use.logs import result_of_history, run_of_result
 from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
-from ace_browser_use.site_skills import sites_in
-from ace_browser_use.stored import load_history
-from ace_browser_use.trace_steps import trace_steps, words_of
 
 __all__ = ["BrowserToTrace", "history_to_trace", "result_to_trace"]
 
@@ -84,50 +82,33 @@ def history_to_trace(
         ('Book.', 'Berth 7', True)
     """
     redactor = secrets_redactor(sensitive_data)
-    return redactor.redact_value(result_to_trace(_result_of(history, redactor.redact(task), redactor)))
+    found = read_history(_loaded(history), redactor)
+    return redactor.redact_value(result_to_trace(result_of_history(found, redactor.redact(task))))
+
+
+def _loaded(record: object) -> object:
+    """Return a history from an object, a file or a text."""
+    if isinstance(record, str) and not record.lstrip().startswith("{"):
+        record = Path(record)
+    if isinstance(record, Path):
+        return _parsed(record.read_bytes(), str(record))
+    return _parsed(record, "the text") if isinstance(record, str | bytes) else record
+
+
+def _parsed(text: str | bytes, origin: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{origin} is not a history of browser-use: it is not JSON ({error})") from None
 
 
 @checked_arguments()
 def result_to_trace(result: BrowserResult) -> StandardTraceDict:
     """Return the standard trace dict of a result."""
-    steps = trace_steps(result.chronological_steps)
-    return StandardTraceDict(
-        schema=1,
-        question=result.task,
-        context=result.context,
-        reasoning=steps_as_text(steps),
-        answer=result.output,
-        success=result.success,
-        skill_ids=list(result.cited_skill_ids),
-        feedback=_feedback(result),
-        ground_truth=None,
-        steps=steps,
-        corrections=_corrections(result),
-        metrics={**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count},
-        metadata={
-            "integration": "browser_use",
-            "error": result.error,
-            "problems": list(result.problems),
-            "sites": sites_in(result.chronological_steps),
-        },
-    )
-
-
-def _result_of(record: object, task: str, redactor: Redactor) -> BrowserResult:
-    history = read_history(load_history(record), redactor)
-    outcome = outcome_of(history)
-    return BrowserResult(
-        task=task or history.task,
-        success=outcome.success,
-        output=history.last_word,
-        error=outcome.error,
-        steps_count=len(history.steps),
-        duration_seconds=sum(step["seconds"] or 0.0 for step in history.steps),
-        cited_skill_ids=tuple(extract_cited_skill_ids(f"{words_of(history.steps)}\n{history.last_word}")),
-        chronological_steps=history.steps,
-        problems=outcome.problems,
-        usage=history.usage,
-    )
+    trace = run_of_result(result).to_trace()
+    trace["corrections"] = _corrections(result)
+    trace["metrics"] = {**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count}
+    return trace
 
 
 def _corrections(result: BrowserResult) -> list[TraceCorrection]:
@@ -148,18 +129,3 @@ def _corrections(result: BrowserResult) -> list[TraceCorrection]:
             place = answer[0]
             said.append(trace_step("message", "assistant", answer[1], place))
     return corrections_in(said)
-
-
-def _feedback(result: BrowserResult) -> str:
-    """Describe the outcome and the problems of the run."""
-    steps = "1 step" if result.steps_count == 1 else f"{result.steps_count} steps"
-    if result.success:
-        ended = f"By the agent's own word, the task was done, in {steps}."
-    else:
-        ended = _sentence(f"The task failed after {steps}: {result.error}")
-    others = [problem for problem in result.problems if problem not in (result.error or "")]
-    return f"{ended} On the way: {_sentence('; '.join(others))}" if others else ended
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from ace.integrations import Record, mapping_in, number_in, text_in
-from ace.traces import TraceStep
-from ace_claude_code.conversation import Conversation, Line
+from ace.logs import Step
+from ace_claude_code.conversation import Conversation, SubAgents
+from ace_claude_code.messages import Message
 
 __all__ = [
+    "Metrics",
     "costs_of_turns",
+    "metrics_of",
     "metrics_of_lines",
     "metrics_of_result",
     "metrics_of_session",
@@ -40,7 +42,7 @@ def metrics_of_result(result: Record) -> Metrics:
     }
 
 
-def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metrics:
+def metrics_of_stream(results: Sequence[Record], lines: Sequence[Message]) -> Metrics:
     """Return the metrics of a run: those of its results, and of its sub-agents, which are not part of the results.
 
     Args:
@@ -61,7 +63,19 @@ def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metri
     return metrics
 
 
-def metrics_of_lines(lines: Sequence[Line], of_subagents: Sequence[Line] = ()) -> Metrics:
+def metrics_of(conversation: Conversation, subagents: SubAgents) -> Metrics:
+    """Return the metrics of a whole session or stream.
+
+    Args:
+        conversation: What was said in it.
+        subagents: The sub-agents with files of their own.
+    """
+    if conversation.results:
+        return metrics_of_stream(conversation.results, conversation.lines)
+    return metrics_of_session(conversation, [line for own in subagents.values() for line in own])
+
+
+def metrics_of_lines(lines: Sequence[Message], of_subagents: Sequence[Message] = ()) -> Metrics:
     """Return the metrics of a stored turn.
 
     Args:
@@ -69,24 +83,32 @@ def metrics_of_lines(lines: Sequence[Line], of_subagents: Sequence[Line] = ()) -
         of_subagents: The messages of the turn's sub-agents, if they are stored in separate files.
     """
     everything = [*lines, *of_subagents]
-    metrics: Metrics = {"model_calls": len(_usages(everything)), "input_tokens": 0, "output_tokens": 0}
-    metrics |= _tokens_of(everything)
-    times = [time for line in lines if (time := _time(line.record)) is not None]
-    if len(times) > 1:
-        metrics["duration_ms"] = round((max(times) - min(times)).total_seconds() * 1000)
+    usages = _usages(everything)
+    tokens = [_tokens(usage) for usage in usages]
+    metrics: Metrics = {
+        "model_calls": len(usages),
+        **{name: sum(token.get(name, 0) for token in tokens) for name in ("input_tokens", "output_tokens")},
+    }
+    if (duration := _duration(lines)) is not None:
+        metrics["duration_ms"] = duration
     return metrics
 
 
-def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Line]) -> Metrics:
+def _duration(lines: Sequence[Message]) -> int | None:
+    times = [line.time for line in lines if line.time is not None]
+    return round((max(times) - min(times)).total_seconds() * 1000) if len(times) > 1 else None
+
+
+def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Message]) -> Metrics:
     """Return the metrics of a stored session. The time that the user took between turns is not counted.
 
     Args:
         conversation: The session.
         of_subagents: The messages of its sub-agents, if they are stored in separate files.
     """
-    metrics = metrics_of_lines([line for turn in conversation.turns for line in turn.lines], of_subagents)
+    metrics = metrics_of_lines(conversation.lines, of_subagents)
     if "duration_ms" in metrics:
-        metrics["duration_ms"] = sum(metrics_of_lines(turn.lines).get("duration_ms", 0) for turn in conversation.turns)
+        metrics["duration_ms"] = sum(_duration(turn.lines) or 0 for turn in conversation.turns)
     if conversation.costs:
         metrics["cost_usd"] = conversation.costs[-1][1]
     return metrics
@@ -111,33 +133,22 @@ def costs_of_turns(conversation: Conversation) -> dict[int, float]:
     return found
 
 
-def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
+def metrics_of_steps(steps: Sequence[Step]) -> Metrics:
     """Return the numbers of all tool calls, and of those that failed or were denied.
 
     Args:
-        steps: The steps of the trace.
+        steps: The steps of the run.
     """
     return {
-        "tool_calls": sum(step["kind"] == "call" for step in steps),
-        "failed_tool_calls": sum(step["kind"] == "result" and step["is_error"] for step in steps),
+        "tool_calls": sum(step.kind == "call" for step in steps),
+        "failed_tool_calls": sum(step.kind == "result" and step.is_error for step in steps),
     }
 
 
-def _usages(lines: Sequence[Line]) -> list[Record]:
+def _usages(lines: Sequence[Message]) -> list[Record]:
     # Each block of an answer repeats the usage of the whole answer.
-    return list(
-        {
-            text_in(mapping_in(line.record, "message"), "id"): mapping_in(mapping_in(line.record, "message"), "usage")
-            for line in lines
-            if line.record.get("type") == "assistant"
-        }.values()
-    )
-
-
-def _tokens_of(lines: Sequence[Line]) -> Metrics:
-    tokens = [_tokens(usage) for usage in _usages(lines)]
-    names = ("input_tokens", "output_tokens") if tokens else ()
-    return {name: sum(token.get(name, 0) for token in tokens) for name in names}
+    answers = [mapping_in(line.record, "message") for line in lines if line.is_of_model]
+    return list({text_in(answer, "id"): mapping_in(answer, "usage") for answer in answers}.values())
 
 
 def _tokens(usage: Record) -> Metrics:
@@ -147,13 +158,6 @@ def _tokens(usage: Record) -> Metrics:
         "input_tokens": sum(number_in(usage, name) or 0 for name in _INPUT),
         "output_tokens": number_in(usage, "output_tokens") or 0,
     }
-
-
-def _time(record: Record) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text_in(record, "timestamp"))
-    except ValueError:
-        return None
 
 
 def earlier_cost(session_id: str, config_folder: Path) -> float:

@@ -22,10 +22,9 @@ from ace.integrations import (
 from ace.protocols import SkillbookReader
 from ace_claude_code.account import earlier_cost, metrics_of_result
 from ace_claude_code.binary import find_claude, knows_option
-from ace_claude_code.conversation import read_conversation
 from ace_claude_code.outcome import check_login, denials_in, problem_in_result
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
-from ace_claude_code.records import Records, TranscriptError, read_records
+from ace_claude_code.records import TranscriptError, events_in
 from ace_claude_code.result import ClaudeCodeResult
 from ace_claude_code.sessions.home import config_folder
 from ace_claude_code.to_trace import transcript_to_trace
@@ -224,13 +223,13 @@ def result_of_run(
         timeout: The time limit of the run, in seconds.
         cost_before: The cost of the session before the run, if it was resumed, in US dollars.
     """
-    try:
-        records = read_records(finished.stdout or b"\n")
-    except TranscriptError:  # it printed no events; the reason is on standard error
-        records = Records((), ())
-    final: Record = next((item for item in reversed(records.items) if item.get("type") == "result"), {})
+    events, skipped_lines = events_in(finished.stdout)
+    final: Record = next((event for event in reversed(events) if event.get("type") == "result"), {})
     problem = _problem(finished, timeout, problem_in_result(final) if final else "", denials_in(final), bool(final))
-    trace = transcript_to_trace(records.items, question=task) if records.items else {}
+    try:
+        trace = transcript_to_trace(events, question=task)
+    except TranscriptError:  # it printed no events; the reason is on standard error
+        trace = {}
     counted = trace.get("metrics")
     numbers = counted if isinstance(counted, dict) and final else metrics_of_result(final)
     cost = numbers.get("cost_usd", 0.0)
@@ -242,7 +241,7 @@ def result_of_run(
         execution_trace=text_in(trace, "reasoning"),
         returncode=finished.returncode,
         error=problem,
-        session_id=read_conversation(records).session_id if records.items else "",
+        session_id=next((found for event in events if (found := text_in(event, "session_id"))), ""),
         turns=int(numbers.get("turns", 0)),
         input_tokens=int(numbers.get("input_tokens", 0)),
         output_tokens=int(numbers.get("output_tokens", 0)),
@@ -252,8 +251,8 @@ def result_of_run(
         timed_out=finished.timed_out,
         permission_denials=tuple(item for item in list_in(final, "permission_denials") if isinstance(item, dict)),
         skill_ids=tuple(str(skill_id) for skill_id in cited) if isinstance(cited, list) else (),
-        events=records.items,
-        skipped_lines=records.skipped_lines,
+        events=events,
+        skipped_lines=skipped_lines,
         stderr=finished.stderr,
     )
 

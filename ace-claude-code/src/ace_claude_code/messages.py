@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from ace.integrations import Record, list_in, mapping_in, text_in
+from ace.logs import RunBuilder, Speaker, spoken_by_user, time_of
 from ace.traces import TraceStep, trace_step
 
 __all__ = [
     "DENIED_MARK",
-    "called_tools",
-    "denied_calls",
+    "MEANWHILE",
+    "NOT_THE_USERS",
+    "TYPED",
+    "Message",
+    "add_steps",
     "dialogue_of",
-    "is_api_error",
-    "is_interruption",
-    "is_said",
     "is_spoken",
-    "prompt_in",
-    "rejections",
-    "spoken_text",
-    "steps_in",
-    "tool_results",
-    "typed_in",
-    "unknown_blocks",
-    "was_typed_meanwhile",
-    "with_typed_messages",
+    "message_of",
+    "words_in",
 ]
 
 DENIED_MARK = "The call was denied. "
 """How the result of a call begins that was denied."""
+TYPED = "ace_typed"
+MEANWHILE = "ace_typed_meanwhile"
+"""What `with_typed_messages` adds to a record; Claude Code has no such fields."""
 
+_NOTES = ("isMeta", "isCompactSummary", "isSynthetic", "isVisibleInTranscriptOnly")
+"""The marks of messages that the client writes in the name of the user."""
 _INTERRUPTED = "[Request interrupted by user"
 _SYNTHETIC = "<synthetic>"
 _ATTACHED = ("image", "document")
@@ -45,260 +45,260 @@ _DENIAL = re.compile(
 _REASON = re.compile(
     r"(?:the user said|provided the following reason for the rejection)\s*:\s*(?P<reason>.+)", re.DOTALL | re.IGNORECASE
 )
-_NOT_THE_USERS = re.compile(
+NOT_THE_USERS = re.compile(
     r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-name|command-message|"
     r"command-args|task-notification|bash-input|bash-stdout|bash-stderr)>.*?</\1>",
     re.DOTALL,
 )
-_CLIENTS_OUTPUT = re.compile(r"<local-command-std(out|err)>")
-_COMMAND = re.compile(r"<command-name>\s*(?P<name>/[^<]+)</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>(?P<arguments>.*?)</command-args>", re.DOTALL)
-# What `with_typed_messages` adds to a record; Claude Code has no such fields.
-_TYPED = "ace_typed"
-_MEANWHILE = "ace_typed_meanwhile"
 
 
-def with_typed_messages(items: Sequence[Record]) -> list[Record]:
-    """Return the records, with everything that the user typed in one shape: that of a plain prompt.
+@dataclass(slots=True)
+class Message:
+    """A message of the user, the model or a tool, or a note of the client in the name of the user."""
 
-    Claude Code stores a slash command as tags, and its expansion as a note of the client after it; here the
-    command and its expansion become one message. A message that the user typed while the model worked is stored as an
-    attachment. Built-in commands such as `/compact`, which no model sees, stay as they are.
+    place: str
+    """The number of its line, from 1."""
+    record: Record
+    content: object
+    """A text, or the list of its parts."""
+    answer_id: str
+    """The id of the answer of which it is a part; empty for messages of the user."""
+    is_of_model: bool
+    words: str
+    """What is said, without thoughts, calls and results; for a picture, that there is one."""
+    prompt: str
+    """What the user asks, with expanded slash commands; empty for everything that merely looks like it."""
+    calls: Mapping[str, Record]
+    """The calls of tools, by their ids."""
+    results: Sequence[Record]
+    """The results of calls."""
+    denied: Sequence[str]
+    """The ids of the calls that were denied, as far as the message tells it."""
+    time: datetime | None
+    of_subagent: bool = False
+    """Whether it is a message of a sub-agent, or a tool result for one."""
 
-    Args:
-        items: The records of a stream or a transcript.
+    @property
+    def is_said(self) -> bool:
+        """Whether it is of the user, the model or a tool, and no note that the client wrote in their name.
 
-    Returns:
-        As many records, in the same order.
+        Such notes are caveats, the outputs of the client's own commands, and the summary that a compaction leaves.
+        """
+        if self.is_of_model:
+            return mapping_in(self.record, "message").get("model") != _SYNTHETIC or self.is_api_error
+        if self.results or self.prompt or self.is_interruption:
+            return True
+        # What a background sub-agent reports comes in a user's message, too.
+        return text_in(mapping_in(self.record, "origin"), "kind") == "task-notification"
 
-    Example:
-        >>> command = {"type": "user", "message": {"content": "<command-name>/fix</command-name>"}}
-        >>> expansion = {"type": "user", "isMeta": True, "message": {"content": "Fix the bug."}}
-        >>> prompt_in(with_typed_messages([command, expansion])[0])
-        '/fix\\n\\nFix the bug.'
-    """
-    found = list(items)
-    for at, record in enumerate(items):
-        if record.get("type") == "attachment":
-            found[at] = _as_message(record)
-        elif (command := _command_in(record)) and (expansion := _expansion_of(items, at)):
-            found[at] = _as_prompt(record, f"{command}\n\n{expansion}", {_TYPED: command})
-    return found
+    @property
+    def is_interruption(self) -> bool:
+        """Whether it says that the user stopped the model."""
+        return not self.is_of_model and self.words.lstrip().startswith(_INTERRUPTED)
 
+    @property
+    def is_api_error(self) -> bool:
+        """Whether it is an error of the API in place of an answer."""
+        record = self.record
+        is_marked = record.get("isApiErrorMessage") or record.get("is_api_error_message") or record.get("error")
+        return self.is_of_model and bool(is_marked)
 
-def _as_message(record: Record) -> Record:
-    """Return what the user typed while the model worked as a message; any other attachment as it is."""
-    attachment = mapping_in(record, "attachment")
-    is_typed = attachment.get("type") == "queued_command" and text_in(attachment, "commandMode") in ("", "prompt")
-    if not is_typed or attachment.get("isMeta"):
-        return record
-    return _as_prompt(record, attachment.get("prompt"), {_MEANWHILE: True, "origin": attachment.get("origin")})
+    @property
+    def typed(self) -> str:
+        """What the user typed: a slash command without its expansion, else the prompt."""
+        return text_in(self.record, TYPED) or self.prompt
 
+    @property
+    def was_typed_meanwhile(self) -> bool:
+        """Whether the user typed it while the model worked, so that it belongs to the turn under way."""
+        return bool(self.record.get(MEANWHILE))
 
-def _as_prompt(record: Record, content: object, more: Record) -> Record:
-    return {**record, "type": "user", "message": {"role": "user", "content": content}, **more}
+    @property
+    def tools(self) -> dict[str, str]:
+        """The names of the tools that it calls, by the ids of the calls."""
+        return {call: text_in(part, "name") for call, part in self.calls.items()}
 
+    @property
+    def result_ids(self) -> list[str]:
+        """The ids of the calls whose results it holds."""
+        return [text_in(part, "tool_use_id") for part in self.results]
 
-def _command_in(record: Record) -> str:
-    """Return a slash command as it was typed; empty for a skill that the model loads, whose name has no slash."""
-    if record.get("type") != "user" or record.get("isMeta"):
-        return ""
-    text = spoken_text(record)
-    name = _COMMAND.search(text)
-    if name is None:
-        return ""
-    arguments = _ARGUMENTS.search(text)
-    return " ".join([name["name"].strip(), *([arguments["arguments"].strip()] if arguments else [])]).strip()
+    @property
+    def rejections(self) -> dict[str, str]:
+        """Why the user rejected calls, by their ids, where the user gave a reason."""
+        found = {}
+        for part in self.results if self.denied else ():
+            call = text_in(part, "tool_use_id")
+            reason = _REASON.search(_result_text(part.get("content"))) if call in self.denied else None
+            if reason:
+                found[call] = reason["reason"].strip()
+        return found
 
-
-def _expansion_of(items: Sequence[Record], at: int) -> str:
-    """Return what the model was told in place of a command; empty for a command that the client ran by itself."""
-    own = _NOT_THE_USERS.sub("", spoken_text(items[at])).strip()  # some releases put it into the same record
-    parts = [own] if own else []
-    leading = {text_in(items[at], "uuid"), ""}
-    for record in islice(items, at + 1, None):
-        if _CLIENTS_OUTPUT.search(spoken_text(record) or text_in(record, "content")):
-            return ""
-        if record.get("type") == "assistant" or (record.get("type") == "user" and not record.get("isMeta")):
-            break
-        text = _NOT_THE_USERS.sub("", spoken_text(record)).strip()
-        is_own = text_in(record, "parentUuid") in leading and not text_in(record, "sourceToolUseID")
-        if record.get("type") == "user" and is_own and text and not text.startswith("Caveat:"):
-            parts.append(text)
-            leading.add(text_in(record, "uuid"))
-    return "\n".join(parts)
-
-
-def typed_in(record: Record) -> str:
-    """Return what the user typed in a record: a slash command without its expansion, else the prompt.
-
-    Args:
-        record: A record that `with_typed_messages` returned.
-    """
-    return text_in(record, _TYPED) or prompt_in(record)
-
-
-def was_typed_meanwhile(record: Record) -> bool:
-    """Return whether the user typed a message while the model worked, so that it belongs to the turn under way.
-
-    Args:
-        record: A record that `with_typed_messages` returned.
-    """
-    return bool(record.get(_MEANWHILE))
+    @property
+    def unknown_blocks(self) -> list[str]:
+        """The types of the blocks that are not known here, so that nothing of them is in a trace."""
+        parts = self.content if isinstance(self.content, list) else ()
+        types = [text_in(part, "type") if isinstance(part, dict) else type(part).__name__ for part in parts]
+        return [kind for kind in types if kind not in _KNOWN_BLOCKS]
 
 
 def is_spoken(record: Record) -> bool:
     """Return whether a record is a message of the conversation: of the user, of the model, or of a tool."""
-    return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+    return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), (dict, Mapping))
 
 
-def is_said(record: Record) -> bool:
-    """Return whether a message is of the user, the model or a tool, and no note that the client wrote in their name.
+def message_of(record: Record, place: str = "", *, of_subagent: bool = False) -> Message:
+    """Read a message.
 
-    Such notes are caveats, the outputs of the client's own commands, and the summary that a compaction leaves.
-    """
-    if not is_spoken(record):
-        return False
-    if record.get("type") == "assistant":
-        return mapping_in(record, "message").get("model") != _SYNTHETIC or is_api_error(record)
-    if tool_results(record) or prompt_in(record) or is_interruption(record):
-        return True
-    # What a background sub-agent reports comes in a user's message, too.
-    return text_in(mapping_in(record, "origin"), "kind") == "task-notification"
-
-
-def prompt_in(record: Record) -> str:
-    """Return what the user asks in a record; empty for everything that merely looks like a user's message.
+    Args:
+        record: A record that is a message.
+        place: The line where it is.
+        of_subagent: Whether a sub-agent says it.
 
     Example:
-        >>> prompt_in({"type": "user", "message": {"content": "Fix it."}})
+        >>> message_of({"type": "user", "message": {"content": "Fix it."}}).prompt
         'Fix it.'
-        >>> prompt_in({"type": "user", "isMeta": True, "message": {"content": "Caveat"}})
+        >>> message_of({"type": "user", "isMeta": True, "message": {"content": "Caveat"}}).prompt
         ''
     """
-    if record.get("type") != "user" or any(record.get(name) for name in ("isMeta", "isCompactSummary", "isSynthetic")):
-        return ""
-    if text_in(mapping_in(record, "origin"), "kind") not in ("", "human") or _results(record):
-        return ""
-    text = _NOT_THE_USERS.sub("", spoken_text(record)).strip()
-    return "" if text.startswith(_INTERRUPTED) else text
-
-
-def is_interruption(record: Record) -> bool:
-    """Return whether a record says that the user stopped the model."""
-    return record.get("type") == "user" and spoken_text(record).strip().startswith(_INTERRUPTED)
-
-
-def is_api_error(record: Record) -> bool:
-    """Return whether a record is an error of the API in place of an answer."""
-    if record.get("type") != "assistant":
-        return False
-    return any(record.get(name) for name in ("isApiErrorMessage", "is_api_error_message", "error"))
-
-
-def spoken_text(record: Record) -> str:
-    """Return the words of a message, without thoughts, calls and results; for a picture, that there is one."""
-    message = mapping_in(record, "message")
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
-    # A picture beside a result was not given by the user.
-    shown = _ATTACHED if not any(part.get("type") == "tool_result" for part in parts) else ()
-    return "\n".join(
-        f"[{part['type']}]" if part.get("type") in shown else text_in(part, "text")
-        for part in parts
-        if part.get("type") == "text" or part.get("type") in shown
+    is_of_model = record.get("type") == "assistant"
+    inner = mapping_in(record, "message")
+    content = inner.get("content")
+    calls: dict[str, Record] = {}
+    results: list[Record] = []
+    for part in content if isinstance(content, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "tool_use" and is_of_model:
+            calls[text_in(part, "id")] = part
+        elif kind == "tool_result" and not is_of_model:
+            results.append(part)
+    words = content if isinstance(content, str) else words_in(record)
+    return Message(
+        place=place,
+        record=record,
+        content=content,
+        answer_id=text_in(inner, "id") if is_of_model else "",
+        is_of_model=is_of_model,
+        words=words,
+        prompt="" if is_of_model or results else _prompt(record, words),
+        calls=calls,
+        results=results,
+        denied=_denied(record, results) if results else (),
+        time=time_of(record.get("timestamp")),
+        of_subagent=of_subagent,
     )
 
 
-def unknown_blocks(record: Record) -> list[str]:
-    """Return the types of the blocks of a message that are not known here, so that nothing of them is in a trace."""
-    parts = list_in(mapping_in(record, "message"), "content")
-    types = [text_in(part, "type") if isinstance(part, dict) else type(part).__name__ for part in parts]
-    return [kind for kind in types if kind not in _KNOWN_BLOCKS]
+def words_in(record: Record) -> str:
+    """Return the words of a message, without thoughts, calls and results; for a picture, that there is one."""
+    content = mapping_in(record, "message").get("content")
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = []
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text":
+            texts.append(text_in(part, "text"))
+        # A picture beside a result was not given by the user.
+        elif kind in _ATTACHED and not any(other.get("type") == "tool_result" for other in parts):
+            texts.append(f"[{kind}]")
+    return "\n".join(texts)
 
 
-def called_tools(record: Record) -> dict[str, str]:
-    """Return the names of the tools that a message calls, by the ids of the calls."""
-    if record.get("type") != "assistant":
-        return {}
-    parts = [part for part in list_in(mapping_in(record, "message"), "content") if isinstance(part, dict)]
-    return {text_in(part, "id"): text_in(part, "name") for part in parts if part.get("type") == "tool_use"}
+def _prompt(record: Record, words: str) -> str:
+    if any(record.get(name) for name in _NOTES):
+        return ""
+    if text_in(mapping_in(record, "origin"), "kind") not in ("", "human"):
+        return ""
+    speaker, text = spoken_by_user(NOT_THE_USERS.sub("", words) if "<" in words else words)
+    return text if speaker == "person" else ""
 
 
-def tool_results(record: Record) -> list[str]:
-    """Return the ids of the calls whose results a message holds."""
-    return [text_in(part, "tool_use_id") for part in _results(record)]
-
-
-def denied_calls(record: Record) -> list[str]:
-    """Return the ids of the calls that were denied, as far as a message tells it.
-
-    Args:
-        record: A message that holds results.
-    """
+def _denied(record: Record, results: Sequence[Record]) -> list[str]:
     meta = [item for item in list_in(record, "tool_result_meta", "toolResultMeta") if isinstance(item, dict)]
     found = [text_in(item, "id") for item in meta if _is_denial(item)]
     if found or _is_denial(record):
-        return found or tool_results(record)
-    results = [part for part in _results(record) if part.get("is_error")]
-    return [text_in(part, "tool_use_id") for part in results if _DENIAL.match(_result_text(part.get("content")))]
+        return found or [text_in(part, "tool_use_id") for part in results]
+    failed = [part for part in results if part.get("is_error")]
+    return [text_in(part, "tool_use_id") for part in failed if _DENIAL.match(_result_text(part.get("content")))]
 
 
-def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "") -> list[TraceStep]:
-    """Return the steps of a message.
+def _is_denial(item: Record) -> bool:
+    decision = text_in(mapping_in(item, "permission_decision", "permissionDecision"), "decision")
+    return decision in ("reject", "deny") or bool(text_in(item, "non_execution_kind", "toolDenialKind"))
+
+
+def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None:
+    """Add the steps of a message.
 
     Args:
-        record: The message.
-        place: The line where it is.
-        tools: The names of all tools called, by the ids of the calls.
-        speaker: The sub-agent that speaks; empty for the main conversation.
+        builder: Collects the steps.
+        message: The message.
+        subagent: The name of the sub-agent that speaks; empty for the main conversation.
     """
-    prefix = f"{speaker}: " if speaker else ""
-    denied = set(denied_calls(record))
-    steps: list[TraceStep] = []
-    content = mapping_in(record, "message").get("content")
-    for part in content if isinstance(content, list) else []:
-        if not isinstance(part, dict):
-            continue
-        kind = part.get("type")
-        if kind == "thinking" and text_in(part, "thinking"):
-            steps.append(trace_step("thought", speaker, text_in(part, "thinking"), place))
+    prefix = f"{subagent}: " if subagent else ""
+    words, place = message.words, message.place
+    for part in message.content if isinstance(message.content, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "thinking":
+            builder.thought(text_in(part, "thinking"), place, name=subagent)
         elif kind == "tool_use":
-            arguments = json.dumps(part.get("input"), ensure_ascii=False, sort_keys=True)
-            steps.append(trace_step("call", f"{prefix}{text_in(part, 'name')}", arguments, place))
+            # A message thinks and speaks before it calls.
+            words = _add_words(builder, message, words, subagent)
+            builder.call(f"{prefix}{text_in(part, 'name')}", part.get("input"), text_in(part, "id"), place)
         elif kind == "tool_result":
             call = text_in(part, "tool_use_id")
-            failed = bool(part.get("is_error")) or call in denied
-            mark = DENIED_MARK if call in denied else ""
-            text = mark + _result_text(part.get("content"))
-            steps.append(trace_step("result", f"{prefix}{tools.get(call, 'tool')}", text, place, is_error=failed))
-    text = spoken_text(record)
-    if text:
-        name = speaker or ("assistant" if record.get("type") == "assistant" else "user")
-        words = trace_step("message", name, text.strip(), place, is_error=is_api_error(record))
-        # A message thinks and speaks before it calls; results come before what follows them.
-        position = next((at for at, step in enumerate(steps) if step["kind"] == "call"), len(steps))
-        steps.insert(position, words)
-    return steps
+            text = _result_text(part.get("content"))
+            mark = DENIED_MARK if call in message.denied else ""
+            failed = bool(mark) or _is_failed(message.record, part, text)
+            builder.result(mark + text, call, place, is_error=failed)
+    _add_words(builder, message, words, subagent)
+    for reason in message.rejections.values():
+        builder.message("person", reason, place)
 
 
-def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
+def _add_words(builder: RunBuilder, message: Message, words: str, subagent: str) -> str:
+    """Add what is said in a message, and return what is left to be said."""
+    if words:
+        speaker = _speaker(message, subagent)
+        builder.message(speaker, words, message.place, name=subagent, is_error=message.is_api_error)
+    return ""
+
+
+def _speaker(message: Message, subagent: str) -> Speaker:
+    if subagent:
+        return "tool"  # which it is for the agent that started it
+    if message.is_of_model:
+        return "harness" if message.is_api_error else "agent"
+    # The prompt of a sub-agent is that of another agent.
+    return "person" if message.prompt and not message.record.get("isSidechain") else "harness"
+
+
+def _is_failed(record: Record, part: Record, text: str) -> bool:
+    if part.get("is_error") or text.startswith("<tool_use_error>"):
+        return True
+    result = record.get("toolUseResult")
+    if isinstance(result, str):
+        return result.startswith("Error")
+    return isinstance(result, dict) and result.get("interrupted") is True
+
+
+def dialogue_of(messages: Sequence[Message]) -> list[TraceStep]:
     """Return what user and model said to each other, as the words of `user` and `assistant`.
 
     An interruption is a step of the user that is an error. Where the user stopped the model or rejected a call with a
     reason, the call is what the model said, and so is the call that it made instead.
 
     Args:
-        records: The messages of the main conversation, each with its place.
+        messages: The messages of the main conversation.
     """
     steps: list[TraceStep] = []
     calls: dict[str, str] = {}
     after_rejection = False  # then the next call is the answer, and what is said after it is not
-    for place, record in records:
-        reasons = rejections(record)
-        if is_interruption(record):
+    for message in messages:
+        place, reasons = message.place, message.rejections
+        if message.is_interruption:
             if steps and steps[-1]["name"] == "user" and calls:
                 steps.append(trace_step("message", "assistant", list(calls.values())[-1], place))
             steps.append(trace_step("message", "user", "The user interrupted.", place, is_error=True))
@@ -308,55 +308,29 @@ def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
                 steps.append(trace_step("message", "user", "The user rejected the call.", place, is_error=True))
                 steps.append(trace_step("message", "user", reason, place))
             after_rejection = True
-        elif prompt := typed_in(record):
-            if was_typed_meanwhile(record) and steps and steps[-1]["name"] == "user" and calls:
+        elif prompt := message.typed:
+            if message.was_typed_meanwhile and steps and steps[-1]["name"] == "user" and calls:
                 steps.append(trace_step("message", "assistant", list(calls.values())[-1], place))
             steps.append(trace_step("message", "user", prompt, place))
             calls, after_rejection = {}, False
-        elif record.get("type") == "assistant":
-            made = _calls_as_words(record)
+        elif message.is_of_model:
+            made = _calls_as_words(message)
             calls |= made
-            said = "" if after_rejection and steps[-1]["name"] == "assistant" else spoken_text(record).strip()
+            said = "" if after_rejection and steps[-1]["name"] == "assistant" else message.words.strip()
             if after_rejection and made and steps[-1]["name"] == "user":
                 said = next(iter(made.values()))
             if said:
-                steps.append(trace_step("message", "assistant", said, place, is_error=is_api_error(record)))
+                steps.append(trace_step("message", "assistant", said, place, is_error=message.is_api_error))
     return steps
 
 
-def _calls_as_words(record: Record) -> dict[str, str]:
+def _calls_as_words(message: Message) -> dict[str, str]:
     """Return the calls of a message as one would say them, by their ids: a command as it is, else the arguments."""
-    if record.get("type") != "assistant":
-        return {}
-    parts = [part for part in list_in(mapping_in(record, "message"), "content") if isinstance(part, dict)]
     return {
-        text_in(part, "id"): text_in(mapping_in(part, "input"), "command")
+        call: text_in(mapping_in(part, "input"), "command")
         or f"{text_in(part, 'name')} {json.dumps(part.get('input'), ensure_ascii=False, sort_keys=True)}"
-        for part in parts
-        if part.get("type") == "tool_use"
+        for call, part in message.calls.items()
     }
-
-
-def rejections(record: Record) -> dict[str, str]:
-    """Return why the user rejected calls, by their ids, where the user gave a reason."""
-    denied = set(denied_calls(record))
-    found = {}
-    for part in _results(record):
-        call = text_in(part, "tool_use_id")
-        reason = _REASON.search(_result_text(part.get("content"))) if call in denied else None
-        if reason:
-            found[call] = reason["reason"].strip()
-    return found
-
-
-def _results(record: Record) -> list[Record]:
-    parts = list_in(mapping_in(record, "message"), "content")
-    return [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_result"]
-
-
-def _is_denial(item: Record) -> bool:
-    decision = text_in(mapping_in(item, "permission_decision", "permissionDecision"), "decision")
-    return decision in ("reject", "deny") or bool(text_in(item, "non_execution_kind", "toolDenialKind"))
 
 
 def _result_text(content: object) -> str:

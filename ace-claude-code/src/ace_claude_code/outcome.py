@@ -7,21 +7,15 @@ from dataclasses import dataclass
 
 from ace.integrations import Record, list_in, number_in, text_in
 from ace.protocols import LLMAuthenticationError
-from ace_claude_code.conversation import Line
-from ace_claude_code.messages import (
-    called_tools,
-    denied_calls,
-    is_api_error,
-    is_interruption,
-    spoken_text,
-    tool_results,
-)
+from ace_claude_code.conversation import Conversation
+from ace_claude_code.messages import Message
 
 __all__ = [
     "ClaudeLoginError",
     "Outcome",
     "check_login",
     "denials_in",
+    "outcome_of_conversation",
     "outcome_of_lines",
     "outcome_of_result",
     "problem_in_result",
@@ -46,9 +40,15 @@ class Outcome:
     """The last text of the model."""
     problems: tuple[str, ...]
     """The problems, one sentence each."""
+    denials: tuple[str, ...] = ()
+    """The calls that were denied, one sentence each."""
+    is_interrupted: bool = False
+    """Whether the run ended before the model was done."""
+    source: str = ""
+    """The field that says whether the run succeeded; empty if none does."""
 
 
-def outcome_of_result(result: Record, lines: Sequence[Line]) -> Outcome:
+def outcome_of_result(result: Record, lines: Sequence[Message]) -> Outcome:
     """Determine the outcome of a run from its last `result` event.
 
     Neither exit code 0 nor the subtype `success` means that a task succeeded, because both also occur with denied tools
@@ -60,28 +60,48 @@ def outcome_of_result(result: Record, lines: Sequence[Line]) -> Outcome:
     """
     problem = problem_in_result(result)
     denials = denials_in(result)
-    problems = [*([problem] if problem else []), *denials]
-    return Outcome(not problems, text_in(result, "result") or _last_words(lines), tuple(problems))
+    return Outcome(
+        not (problem or denials),
+        text_in(result, "result") or _last_words(lines),
+        (problem,) if problem else (),
+        tuple(denials),
+        is_interrupted=text_in(result, "terminal_reason").startswith("aborted"),
+        source="result",
+    )
 
 
-def outcome_of_lines(lines: Sequence[Line]) -> Outcome:
+def outcome_of_lines(lines: Sequence[Message]) -> Outcome:
     """Determine the outcome of a turn of a stored transcript, or of a stream without a `result` event.
 
     Args:
         lines: The messages of the turn.
     """
     answer = _last_words(lines)
-    main = [line.record for line in lines if not line.of_subagent]
-    problems = [f"The API refused: {spoken_text(record).strip()}" for record in main if is_api_error(record)]
-    if any(is_interruption(record) for record in main):
+    main = [line for line in lines if not line.of_subagent]
+    problems = [f"The API refused: {message.words.strip()}" for message in main if message.is_api_error]
+    if any(message.is_interruption for message in main):
         problems.append("The user interrupted the run.")
-    denied = [call for record in main for call in denied_calls(record)]
-    if denied:
-        tools = {call: name for record in main for call, name in called_tools(record).items()}
-        problems += [f"The tool {tools.get(call, 'unknown')} was denied." for call in denied]
-    elif not problems and not _ends_with_words(main):
+    denied = [call for message in main for call in message.denied]
+    tools = {call: name for message in main for call, name in message.tools.items()} if denied else {}
+    denials = [f"The tool {tools.get(call, 'unknown')} was denied." for call in denied]
+    is_unfinished = not _ends_with_words(main)
+    if is_unfinished and not problems and not denials:
         problems.append("The run ended without a final answer: it was stopped, or it reached a limit.")
-    return Outcome(False if problems else None, answer, tuple(problems))
+    success = False if problems or denials else None
+    return Outcome(success, answer, tuple(problems), tuple(denials), is_interrupted=is_unfinished)
+
+
+def outcome_of_conversation(conversation: Conversation, lines: Sequence[Message]) -> Outcome:
+    """Determine the outcome of a session or stream.
+
+    Args:
+        conversation: The session.
+        lines: Its messages, or those of its last turn.
+    """
+    # A stream with background sub-agents has several results; the last one is the result of the whole run.
+    if conversation.results:
+        return outcome_of_result(conversation.results[-1], lines)
+    return outcome_of_lines(lines)
 
 
 def problem_in_result(result: Record) -> str:
@@ -126,15 +146,11 @@ def denials_in(result: Record) -> list[str]:
     return [f"The tool {text_in(item, 'tool_name') or 'unknown'} was denied." for item in denials]
 
 
-def _last_words(lines: Sequence[Line]) -> str:
-    for line in reversed(lines):
-        if not line.of_subagent and line.record.get("type") == "assistant" and (text := spoken_text(line.record)):
-            return text.strip()
-    return ""
+def _last_words(lines: Sequence[Message]) -> str:
+    own = [line for line in lines if line.is_of_model and line.words and not line.of_subagent]
+    return next((line.words for line in reversed(own) if not line.is_api_error), "").strip()
 
 
-def _ends_with_words(main: Sequence[Record]) -> bool:
-    last = next(
-        (record for record in reversed(main) if record.get("type") == "assistant" or tool_results(record)), None
-    )
-    return last is not None and bool(spoken_text(last)) and not called_tools(last) and not tool_results(last)
+def _ends_with_words(main: Sequence[Message]) -> bool:
+    last = next((line for line in reversed(main) if line.is_of_model or line.results or line.is_interruption), None)
+    return last is not None and last.is_of_model and bool(last.words) and not last.calls

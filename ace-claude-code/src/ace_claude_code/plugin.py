@@ -8,6 +8,7 @@ from ace.plugins import (
     CommandSpec,
     ExecuteStepSpec,
     LLMClientSpec,
+    LogReaderSpec,
     RunnerSpec,
     TraceConverterSpec,
     hookimpl,
@@ -30,13 +31,22 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Yield the converter of results, streams and stored transcripts."""
+    """Yield the converter of results."""
     yield TraceConverterSpec(
         name="claude_code",
         target="ace_claude_code.to_trace:ClaudeCodeToTrace",
         accepts="ace_claude_code.result:ClaudeCodeResult",
-        recognises="ace_claude_code.recognise:recognise",
-        summary="Read runs and stored sessions of Claude Code",
+        summary="Convert runs of Claude Code to traces",
+    )
+
+
+@hookimpl
+def ace_log_readers() -> Iterator[LogReaderSpec]:
+    """Yield the reader of stored sessions and streams."""
+    yield LogReaderSpec(
+        name="claude_code",
+        target="ace_claude_code.logs:ClaudeCodeLogs",
+        summary="Read stored sessions and streams of Claude Code",
     )
 
 

@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ace.context import ACEStepContext
-from ace.integrations import (
-    Record,
-    checked_arguments,
-    corrections_in,
-    extract_cited_skill_ids,
-    list_in,
-    mapping_in,
-    text_in,
-)
-from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
+from ace.integrations import checked_arguments, corrections_in, text_in
+from ace.logs import Run, RunBuilder
+from ace.traces import TraceCorrection
 from ace_claude_code.account import (
+    Metrics,
     costs_of_turns,
+    metrics_of,
     metrics_of_lines,
-    metrics_of_session,
     metrics_of_steps,
     metrics_of_stream,
 )
-from ace_claude_code.conversation import Conversation, Line, SubAgent, Turn, read_conversation, read_subagents
-from ace_claude_code.messages import (
-    DENIED_MARK,
-    called_tools,
-    dialogue_of,
-    prompt_in,
-    rejections,
-    steps_in,
-    unknown_blocks,
-    was_typed_meanwhile,
-)
-from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
-from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
+from ace_claude_code.conversation import Turn, read_conversation, read_subagents
+from ace_claude_code.logs import add_lines, facts_of_session, run_of_lines, run_of_session, shown_to_prompts
+from ace_claude_code.messages import Message, dialogue_of
+from ace_claude_code.outcome import outcome_of_conversation, outcome_of_lines
+from ace_claude_code.records import TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
 
 __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
@@ -49,8 +35,6 @@ Trace = dict[str, object]
 _TURNS_IN_CONTEXT = 10
 _LENGTH_IN_CONTEXT = 400
 _LENGTH_OF_PRECEDING = 4_000
-_HOOK = "hook_additional_context"
-_PROMPT_HOOK = "UserPromptSubmit"
 
 
 class _Said(NamedTuple):
@@ -94,22 +78,15 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     conversation = read_conversation(records)
     if conversation.is_private:
         raise TranscriptError(f"{records.name or 'the session'} is private: the user typed <private-session> in it")
-    lines = [line for turn in conversation.turns for line in turn.lines]
     prompts = [turn.prompt for turn in conversation.turns if turn.prompt]
     asked = question or "\n\n".join(prompts)
-    outcome = _outcome(conversation, lines)
-    subagents = read_subagents(records.path)
-    steps = _steps(lines, subagents)
-    if conversation.results:
-        metrics = metrics_of_stream(conversation.results, lines)
-    else:
-        metrics = metrics_of_session(conversation, [line for subagent in subagents.values() for line in subagent.lines])
-    shown = [skill_id for line in _shown_to_prompts(records) for skill_id in line[1]]
-    facts = _with_model(_session_facts(conversation, records), lines, shown)
-    trace = {**_trace(asked, "", outcome, steps, lines, metrics, facts), "corrections": _corrections(lines)}
+    subagents = read_subagents(records)
+    metrics = metrics_of(conversation, subagents)
+    trace = _trace(run_of_session(records, conversation, subagents, metrics, task=asked), metrics)
     if not asked:
         _add_feedback(trace, "The records contain no user prompt, so the task is unknown.")
-    return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
+    name = f"{_digest(conversation.lines)}@{conversation.session_id or records.name or 'records'}"
+    return {**trace, "corrections": _corrections(conversation.lines), "trace_id": name}
 
 
 @checked_arguments()
@@ -136,10 +113,10 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     conversation = read_conversation(records)
     if conversation.is_private:
         return []
-    subagents = read_subagents(records.path)
+    subagents = read_subagents(records)
     costs = costs_of_turns(conversation)
-    shown = deque(_shown_to_prompts(records))
-    facts = _session_facts(conversation, records)
+    shown = deque(shown_to_prompts(records))
+    facts = facts_of_session(conversation, records)
     asked = [turn for turn in conversation.turns if turn.prompt]
     corrections: dict[str, list[TraceCorrection]] = {}
     for correction in _corrections([line for turn in conversation.turns for line in turn.lines]):
@@ -148,21 +125,24 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     said: list[_Said] = []
     for place, turn in enumerate(asked):
         is_last = place + 1 == len(asked)
-        outcome = _outcome(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
-        steps = _steps(turn.lines, subagents)
+        outcome = outcome_of_conversation(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
         if conversation.results and len(asked) == 1:
             metrics = metrics_of_stream(conversation.results, turn.lines)
         else:
             own_agents = [subagents[call] for call in _calls_of(turn.lines) if call in subagents]
-            metrics = metrics_of_lines(turn.lines, [line for agent in own_agents for line in agent.lines])
+            metrics = metrics_of_lines(turn.lines, [line for lines in own_agents for line in lines])
         if turn.number in costs:
             metrics["cost_usd"] = costs[turn.number]
         end = int(asked[place + 1].lines[0].place) if not is_last else None
         chosen: list[str] = []
         while shown and (end is None or shown[0][0] < end):
             chosen += shown.popleft()[1]
-        own_facts = _with_model(facts, turn.lines, chosen)
-        trace = _trace(turn.prompt, _context(said), outcome, steps, turn.lines, metrics, own_facts)
+        builder = RunBuilder()
+        add_lines(builder, turn.lines, subagents)
+        run = run_of_lines(
+            builder, turn.lines, outcome, metrics, facts, chosen, task=turn.prompt, context=_context(said)
+        )
+        trace = _trace(run, metrics)
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
         places = dict.fromkeys(line.place for line in turn.lines)
@@ -213,70 +193,23 @@ def _trace_of_result(result: ClaudeCodeResult, question: str) -> Trace:
     return trace
 
 
-def _outcome(conversation: Conversation, lines: Sequence[Line]) -> Outcome:
-    # A stream with background sub-agents has several results; the last one is the result of the whole run.
-    if conversation.results:
-        return outcome_of_result(conversation.results[-1], lines)
-    return outcome_of_lines(lines)
+def _calls_of(lines: Sequence[Message]) -> list[str]:
+    return [call for line in lines for call in line.calls]
 
 
-def _calls_of(lines: Sequence[Line]) -> list[str]:
-    return [call for line in lines for call in called_tools(line.record)]
+def _corrections(lines: Sequence[Message]) -> list[TraceCorrection]:
+    return corrections_in(dialogue_of([line for line in lines if not line.of_subagent]))
 
 
-def _steps(lines: Sequence[Line], subagents: dict[str, SubAgent]) -> list[TraceStep]:
-    tools = {call: name for line in lines for call, name in called_tools(line.record).items()}
-    steps: list[TraceStep] = []
-    for line in lines:
-        steps += steps_in(line.record, line.place, tools, "sub-agent" if line.of_subagent else "")
-        for call in called_tools(line.record):
-            if call in subagents:
-                steps += subagents[call].steps
-    return steps
-
-
-def _corrections(lines: Sequence[Line]) -> list[TraceCorrection]:
-    said = [line for line in lines if not line.of_subagent]
-    return corrections_in(dialogue_of([(line.place, line.record) for line in said]))
-
-
-def _trace(
-    question: str,
-    context: str,
-    outcome: Outcome,
-    steps: list[TraceStep],
-    lines: Sequence[Line],
-    metrics: dict[str, float],
-    facts: dict[str, object],
-) -> Trace:
-    own = [step for step in steps if step["kind"] in ("thought", "message") and step["name"] != "user"]
-    words = "\n".join(record["content"] for record in own)
-    # The outcome already reports denied calls; `reasons` adds why they were denied.
-    failed = [step for step in steps if not step["content"].startswith(DENIED_MARK)]
-    said = [line.record for line in lines if not line.of_subagent]
-    reasons = [f"The user rejected a call: {reason}" for record in said for reason in rejections(record).values()]
-    typed = [prompt_in(line.record) for line in lines if was_typed_meanwhile(line.record) and not line.of_subagent]
-    objected = [f"While the agent worked, the user said: {text}" for text in typed if text]
-    return {
-        "schema": 1,
-        "question": question,
-        "context": context,
-        "reasoning": steps_as_text(steps),
-        "answer": outcome.answer,
-        "skill_ids": extract_cited_skill_ids(words),
-        "feedback": "\n".join(dict.fromkeys([*outcome.problems, *failed_steps(failed), *reasons, *objected])),
-        "ground_truth": None,
-        "success": outcome.success,
-        "steps": steps,
-        "metrics": {**metrics, **metrics_of_steps(steps)},
-        "metadata": facts,
-    }
+def _trace(run: Run, metrics: Metrics) -> Trace:
+    """Return the trace of a run with all its metrics."""
+    trace: Trace = {**run.to_trace()}
+    numbers = {**_object(trace["metrics"]), **metrics, **metrics_of_steps(run.steps)}
+    return {**trace, "metrics": numbers}
 
 
 def _empty(question: str) -> Trace:
-    blank: Trace = {"schema": 1, "question": question, "context": "", "reasoning": "", "answer": "", "skill_ids": []}
-    judged: Trace = {"feedback": "", "ground_truth": None, "success": False}
-    return {**blank, **judged, "steps": [], "corrections": [], "metrics": {}, "metadata": {}}
+    return {**Run(task=question, success=False).to_trace()}
 
 
 def _context(before: Sequence[_Said]) -> str:
@@ -297,82 +230,6 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[:length].rstrip()} [cut]"
 
 
-def _session_facts(conversation: Conversation, records: Records) -> dict[str, object]:
-    """Return the metadata that all turns of a session share. Called once, because it reads all records."""
-    attachments = [mapping_in(record, "attachment") for record in records.items if record.get("type") == "attachment"]
-    hooks = [
-        attachment
-        for attachment in attachments
-        if attachment.get("type") == _HOOK and attachment.get("hookEvent") != _PROMPT_HOOK
-    ]
-    instructions = [
-        file
-        for attachment in attachments
-        if attachment.get("type") == "instructions"
-        for file in list_in(attachment, "files")
-        if isinstance(file, dict)
-    ]
-    texts = [text_in(file, "content") for file in instructions] + [_hook_text(hook) for hook in hooks]
-    return {
-        "integration": "claude_code",
-        "session_id": conversation.session_id,
-        "source": records.name,
-        "cwd": _first(records.items, "cwd"),
-        "version": _first(records.items, "version", "claude_code_version"),
-        "instruction_files": list(dict.fromkeys(text_in(file, "path") for file in instructions)),
-        "shown_skill_ids": _listed_skills(texts),
-        "skipped_lines": records.skipped_lines,
-        "unknown_types": dict(records.unknown_types),
-        "abandoned_messages": conversation.abandoned_messages,
-        "duplicate_records": conversation.duplicate_records,
-        "compactions": conversation.compactions,
-    }
-
-
-def _with_model(facts: dict[str, object], lines: Sequence[Line], shown: Sequence[str]) -> dict[str, object]:
-    """Return the metadata of a part of a session, with the skills that were chosen for its prompts."""
-    shown_first = facts["shown_skill_ids"]
-    known = shown_first if isinstance(shown_first, list) else []
-    found = {
-        **facts,
-        "model": next((model for line in lines if (model := _model(line.record))), ""),
-        "shown_skill_ids": list(dict.fromkeys([*known, *shown])),
-        "unknown_blocks": dict(Counter(kind for line in lines for kind in unknown_blocks(line.record))),
-    }
-    return {name: value for name, value in found.items() if value not in ("", 0, [], {})}
-
-
-def _shown_to_prompts(records: Records) -> list[tuple[int, list[str]]]:
-    """Return the skills that a hook added to prompts, each with the line where that is noted."""
-    found = []
-    for number, record in zip(records.lines, records.items, strict=True):
-        attachment = mapping_in(record, "attachment")
-        if attachment.get("type") == _HOOK and attachment.get("hookEvent") == _PROMPT_HOOK:
-            found.append((number, _listed_skills([_hook_text(attachment)])))
-    return found
-
-
-def _hook_text(attachment: Record) -> str:
-    content = attachment.get("content")
-    return content if isinstance(content, str) else "\n".join(map(str, list_in(attachment, "content")))
-
-
-def _listed_skills(texts: Iterable[str]) -> list[str]:
-    """Return the ids of the skills in lists of them; a skill may name another one, which is not shown by that."""
-    entries = [line.strip() for text in texts for line in text.splitlines()]
-    heads = [entry.partition("]")[0] for entry in entries if entry.startswith("- [")]
-    return extract_cited_skill_ids("\n".join(heads))
-
-
-def _model(record: Record) -> str:
-    model = text_in(mapping_in(record, "message"), "model")
-    return "" if model == "<synthetic>" else model
-
-
-def _first(items: Sequence[Record], *names: str) -> str:
-    return next((found for record in items if (found := text_in(record, *names))), "")
-
-
 def _add_feedback(trace: Trace, sentence: str) -> None:
     trace["feedback"] = f"{trace['feedback']}\n{sentence}".strip()
 
@@ -382,7 +239,7 @@ def _turn_id(turn: Turn) -> str:
     return f"{_digest(turn.lines)}@{prompt}"
 
 
-def _digest(lines: Sequence[Line]) -> str:
+def _digest(lines: Sequence[Message]) -> str:
     """Return a hash of the messages, without the session id and the records of the client, which differ in a fork."""
     said = [[line.record.get("type"), line.record.get("uuid"), line.record.get("message")] for line in lines]
     data = json.dumps(said, sort_keys=True, ensure_ascii=True, default=str).encode()

@@ -93,7 +93,6 @@ if TYPE_CHECKING:
         SkillManager,
     )
     from ace.roles.prompts import (
-        extract_cited_skill_ids,
         wrap_skillbook_context,
         wrap_skillbook_for_external_agent,
     )
@@ -112,6 +111,7 @@ if TYPE_CHECKING:
         InsightSource,
         Skill,
         SkillCase,
+        extract_cited_skill_ids,
     )
     from ace.skillbook import (
         Skillbook,
@@ -320,7 +320,7 @@ _find, __dir__ = _lazy_exports(
         "VectorRanker": "retrieval",
         "WordLlamaEmbedder": "providers",
         "cancel_token_var": "pipeline",
-        "extract_cited_skill_ids": "roles.prompts",
+        "extract_cited_skill_ids": "skill",
         "learning_tail": "steps",
         "read_runs": "logs",
         "read_trace": "logs",
@@ -343,7 +343,7 @@ _PACKAGES = frozenset(
         "implementations",
         "insights",
         "integrations",
-        "otlp",
+        "logs",
         "outputs",
         "pipeline",
         "plugins",

@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from ace.cli.skillbooks.history import change_counts, described, place_of
     from ace.protocols.observers import BatchJudged, ModelCalled, SampleEnded, SkillsChanged, StepEnded, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
-    from ace.roles.prompts import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+    from ace.roles.prompts import wrap_skillbook_for_external_agent
+    from ace.skill import extract_cited_skill_ids
 
 __all__ = [
     "BEGIN_MARK",
@@ -175,7 +176,7 @@ __getattr__, __dir__ = lazy_exports(
         "corrections_in": "cases",
         "counted": "cli.console",
         "described": "cli.skillbooks.history",
-        "extract_cited_skill_ids": "roles.prompts",
+        "extract_cited_skill_ids": "skill",
         "file_lock": "_internal.atomic_file",
         "folder_lock": "_internal.atomic_file",
         "head_records": "_internal.json_fields",

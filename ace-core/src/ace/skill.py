@@ -5,6 +5,7 @@ All of them are immutable. A change creates a new object, so a skill that was re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
@@ -402,3 +403,21 @@ def missing_cases(skill: Skill, other: Skill) -> tuple[SkillCase, ...]:
     """Return the cases that the other skill has and this one lacks, by their ids."""
     known = {case.id for case in skill.cases}
     return tuple(case for case in other.cases if case.id not in known)
+
+
+# The first word of a section, a hyphen, and at least five digits; with or without brackets.
+_SKILL_ID = re.compile(r"(?<![\w-])[^\W_](?:[\w-]*\w)?-\d{5,}(?!-?\w)")
+
+
+def extract_cited_skill_ids(text: str) -> list[str]:
+    """Return the ids of the skills that a text cites, in the order of their first citation, without duplicates.
+
+    Args:
+        text: The reasoning of an agent.
+
+    Example:
+        >>> extract_cited_skill_ids("By [maths-00002] and [geography-00001, maths-00002] it is 4.")
+        ['maths-00002', 'geography-00001']
+    """
+    instance_of("text", text, str)
+    return list(dict.fromkeys(_SKILL_ID.findall(text)))

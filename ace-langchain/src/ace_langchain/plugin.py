@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.plugins import ExecuteStepSpec, LLMClientSpec, RunnerSpec, TraceConverterSpec, hookimpl
+from ace.plugins import ExecuteStepSpec, LLMClientSpec, LogReaderSpec, RunnerSpec, TraceConverterSpec, hookimpl
 from ace_langchain.framework import REQUIREMENT
 
 __all__ = [
     "ACE_API",
     "ace_execute_steps",
     "ace_llm_clients",
+    "ace_log_readers",
     "ace_runners",
     "ace_trace_converters",
 ]
@@ -35,14 +36,22 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Yield the converter of results and of stored records."""
+    """Yield the converter of results."""
     yield TraceConverterSpec(
         name="langchain",
         target="ace_langchain.to_trace:LangChainToTrace",
         accepts="ace_langchain.result:LangChainResult",
-        recognises="ace_langchain.stored:recognise",
-        parts="ace_langchain.stored:parts_of",
-        summary="Read results, conversations, states and recorded runs of LangChain and LangGraph",
+        summary="Convert results and records of LangChain and LangGraph to traces",
+    )
+
+
+@hookimpl
+def ace_log_readers() -> Iterator[LogReaderSpec]:
+    """Yield the reader of stored records."""
+    yield LogReaderSpec(
+        name="langchain",
+        target="ace_langchain.logs:LangChainLogs",
+        summary="Read stored conversations, states and recorded runs of LangChain and LangGraph",
     )
 
 

@@ -19,7 +19,6 @@ from ace_langchain.steps import arguments_text, steps_of_message, words_of
 __all__ = [
     "PartKind",
     "RunPart",
-    "begins_langsmith_run",
     "is_event",
     "is_langsmith_run",
     "key_of_event",
@@ -89,23 +88,6 @@ def is_langsmith_run(record: object) -> bool:
     run = _run_fields(record)
     named = run.get("run_type") in _RUN_KINDS and isinstance(run.get("inputs"), Mapping) and bool(run.get("id"))
     return named and any(name in run for name in ("trace_id", "dotted_order", "parent_run_id", "start_time"))
-
-
-def begins_langsmith_run(record: Mapping[str, object]) -> bool:
-    """Return whether the first fields of a record, whose end is not known, are those of a run of LangSmith.
-
-    The input may come after a long field, such as the traceback of an error.
-
-    Args:
-        record: The fields before the cut.
-
-    Example:
-        >>> begins_langsmith_run({"id": "1", "name": "add", "start_time": "2026-11-23T01:23:07Z", "run_type": "tool"})
-        True
-    """
-    if "inputs" in record or not record.get("id") or not isinstance(record.get("start_time"), str | int | float):
-        return False
-    return record.get("run_type") in _RUN_KINDS or isinstance(record.get("dotted_order"), str)
 
 
 def key_of_run(run: object) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ace.integrations import checked_arguments, extract_cited_skill_ids
+from ace.logs import NotALogError, Source, file_source, text_source
 from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, messages_in, plain_message, text_of
 from ace_langchain.recorded_runs import (
-    begins_langsmith_run,
     is_event,
     is_langsmith_run,
     key_of_event,
@@ -26,22 +25,18 @@ from ace_langchain.recorded_runs import (
 from ace_langchain.result import LangChainResult, ToolUse
 from ace_langchain.steps import arguments_text, steps_of_messages, words_of
 
-__all__ = ["parts_of", "read_stored", "recognise", "records_in"]
+__all__ = ["parts_of", "read_stored", "recognise", "records_in", "records_of_values", "values_of"]
 
 _logger = logging.getLogger(__name__)
 _RESULT_FIELDS = frozenset({"task", "output", "result_type", "success"})
 _SNAPSHOT_FIELDS = ("values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "interrupts")
-_LONGEST_HEAD = 65536
-_LINES_LOOKED_AT = 20
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-"""A string, possibly cut off, or a structural character outside strings."""
 
 
 def recognise(record: object) -> float:
-    """Return the probability that an object, or the beginning of a file, is a record of LangChain, from 0 to 1.
+    """Return the probability that an object is a record of LangChain, from 0 to 1.
 
     Args:
-        record: Any object; for a file, its first characters or bytes.
+        record: Any object.
 
     Example:
         >>> recognise([{"type": "ai", "data": {"content": "4"}}]), recognise([{"role": "user", "content": "2+2?"}])
@@ -49,8 +44,6 @@ def recognise(record: object) -> float:
     """
     if isinstance(record, LangChainResult):
         return 1.0
-    if isinstance(record, str | bytes):
-        return _score_of_head(record)
     if isinstance(record, Mapping):
         return _score_of_fields(record)
     if _is_graph_output(record) or is_message(record) or is_langsmith_run(record) or _snapshot(record):
@@ -93,7 +86,27 @@ def records_in(path: str | Path) -> list[object]:
         OSError: The file cannot be read.
         TypeError: The file is not JSON or JSONL.
     """
-    return _records(Path(path).read_bytes())
+    return records_of_values(values_of(_opened(Path(path))))
+
+
+def _opened(path: Path) -> Source:
+    try:
+        return file_source(path)
+    except NotALogError as error:
+        raise TypeError(f"{path} is not a record of LangChain: {error}") from None
+
+
+def values_of(source: Source) -> Iterator[object]:
+    """Yield the documents of a source: a list is one, and of other files every value is.
+
+    Args:
+        source: The source.
+    """
+    values = (record.value for record in source.records())
+    if source.shape == "list":
+        yield list(values)
+    else:
+        yield from values
 
 
 def read_stored(record: object) -> LangChainResult:
@@ -106,9 +119,9 @@ def read_stored(record: object) -> LangChainResult:
         TypeError: The object is not a record of LangChain.
     """
     if isinstance(record, Path):
-        record = record.read_bytes()
+        return _of_records(records_in(record))
     if isinstance(record, str | bytes):
-        return _of_records(_records(record))
+        return _of_records(records_of_values(_values(record)))
     if _is_graph_output(record):
         record = getattr(record, "value", None)
     recorded = _recorded_run(record)
@@ -176,10 +189,20 @@ def _recorded_run(record: object) -> LangChainResult | None:
     return None
 
 
-def _records(text: str | bytes) -> list[object]:
-    """Return the records in a text, each of which is one trace."""
+def records_of_values(values: Iterable[object]) -> list[object]:
+    """Return the records in some documents, each of which is one trace.
+
+    Args:
+        values: The documents.
+
+    Raises:
+        TypeError: None of them is an object or a list.
+    """
     traces: dict[object, list[object]] = {}
-    for value in _values(text):
+    found = [value for value in values if isinstance(value, dict | list)]
+    if not found:
+        raise TypeError("this text is not a record of LangChain: it is not JSON")
+    for value in found:
         for key, part in parts_of(value):
             traces.setdefault(object() if key is None else key, []).append(part)
     return [parts[0] if len(parts) == 1 else parts for parts in traces.values()]
@@ -388,68 +411,9 @@ def _are_messages(value: object) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(map(is_message, value))
 
 
-def _score_of_head(head: str | bytes) -> float:
-    text = head[:_LONGEST_HEAD].decode("utf-8", "replace") if isinstance(head, bytes) else head[:_LONGEST_HEAD]
-    text = text.removeprefix("\ufeff").lstrip()
-    if not text.startswith(("{", "[")):
-        return 0.0
-    document = _loaded(text)
-    if document is not None:
-        return _score_of_document(document)
-    # Of a longer file only the head is here, and of JSONL every line is a document.
-    lines = text.split("\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
-    values = [value for line in lines if line.strip() and (value := _loaded(line)) is not None]
-    if score := max(map(_score_of_document, values), default=0.0):
-        return score
-    return _score_of_document(_loaded(_completed(text)), is_cut=True)
-
-
-def _score_of_document(document: object, *, is_cut: bool = False) -> float:
-    score = recognise(document)
-    last = document[-1] if isinstance(document, list) and document else document
-    if is_cut and not score and isinstance(last, Mapping) and begins_langsmith_run(last):
-        return 0.9
-    if score or not isinstance(document, list) or not document:
-        return score
-    if all(map(is_message, document[:-1] if is_cut else document)) and len(document) > 1:
-        return 0.9
-    several = [recognise(item) for item in document if not is_message(item)]
-    return max(several, default=0.0)
-
-
-def _loaded(text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value
-
-
-def _completed(head: str) -> str:
-    """Return a document that was cut as far as its last whole element, with the brackets closed."""
-    closing: list[str] = []
-    end = 0
-    for token in _JSON_TOKEN.finditer(head):
-        mark = token[0]
-        if mark in ("{", "["):
-            closing.append("}" if mark == "{" else "]")
-        elif mark in ("}", "]") and closing:
-            closing.pop()
-        elif mark != ",":
-            continue
-        end = token.start() if mark == "," else token.end()
-    return head[:end] + "".join(reversed(closing))
-
-
-def _values(text: str | bytes) -> list[object]:
-    """Parse a document of JSON, or lines of JSON."""
+def _values(text: str | bytes) -> Iterable[object]:
+    """Return the documents in a text: one, or lines of JSON."""
     try:
         return [json.loads(text)]
-    except (ValueError, RecursionError) as error:
-        problem = error
-    lines = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
-    values = [value for line in lines.removeprefix("\ufeff").split("\n") if (value := _loaded(line)) is not None]
-    if not any(isinstance(value, dict | list) for value in values):
-        raise TypeError(f"this text is not a record of LangChain: it is not JSON ({problem})") from None
-    return values
+    except (ValueError, RecursionError):
+        return values_of(text_source(text))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from ace.context import ACESample, ACEStepContext
 from ace.integrations import checked_arguments, corrections_in
-from ace.traces import StandardTraceDict, TraceStep, steps_as_text
+from ace.traces import StandardTraceDict
+from ace_langchain.logs import run_of_result
 from ace_langchain.result import LangChainResult
-from ace_langchain.steps import steps_of_messages
 from ace_langchain.stored import read_stored
 
 __all__ = ["LangChainToTrace", "result_to_trace"]
@@ -60,45 +60,9 @@ def result_to_trace(record: object) -> StandardTraceDict:
         ('2+2?', '4', None)
     """
     result = record if isinstance(record, LangChainResult) else read_stored(record)
-    steps = list(result.steps) or steps_of_messages(result.messages)
+    run = run_of_result(result)
+    trace = run.to_trace()
+    trace["corrections"] = corrections_in(trace["steps"])
     numbers: Mapping[str, int] = result.usage
-    return StandardTraceDict(
-        schema=1,
-        question=result.task,
-        context=result.context,
-        reasoning=steps_as_text(steps),
-        answer=result.output,
-        success=result.success,
-        skill_ids=list(result.skill_ids),
-        feedback=_feedback(result, steps),
-        ground_truth=None,
-        steps=steps,
-        corrections=corrections_in(steps),
-        metrics={**numbers, "duration_seconds": result.duration_seconds, "steps": len(steps)},
-        metadata={
-            "integration": "langchain",
-            "result_type": result.result_type,
-            "error": result.error,
-            "failed_at": result.failed_at,
-            **({"thread_id": result.thread_id} if result.thread_id else {}),
-            **({"waits_for": result.waits_for} if result.waits_for else {}),
-        },
-    )
-
-
-def _feedback(result: LangChainResult, steps: list[TraceStep]) -> str:
-    """Describe the outcome of the run and its failed parts."""
-    if result.waits_for:
-        ended = f"The run is paused, and waits for an answer to: {result.waits_for}. This is not a failure."
-    elif result.success is None:
-        ended = "This is a record; whether the task was done is not known."
-    elif result.success:
-        ended = "The run came to its end with an answer."
-    else:
-        place = f" in {result.failed_at}" if result.failed_at else ""
-        error = str(result.error)
-        ended = f"The run failed{place}: {error}" + ("" if error.endswith((".", "!", "?")) else ".")
-    parts = [f"{step['name']} (step {step['place']})" for step in steps if step["is_error"]]
-    if parts:
-        ended = f"{ended} Failed parts: {', '.join(parts)}."
-    return f"{ended}\n{result.feedback}" if result.feedback else ended
+    trace["metrics"] = {**numbers, "duration_seconds": result.duration_seconds, "steps": len(run.steps)}
+    return trace

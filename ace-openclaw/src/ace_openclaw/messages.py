@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from ace.integrations import Record, list_in, mapping_in, number_in, text_in
-from ace.traces import TraceStep, trace_step
+from ace.logs import RunBuilder
 
-__all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]
+__all__ = ["add_steps", "calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in"]
 
 # OpenClaw writes these messages in the role of the user.
 _SYNTHETIC = ("A new session was started via /new or /reset", "Read HEARTBEAT.md if it exists")
+_OF_A_SCHEDULE = "[cron:"
 _INTERNAL = re.compile(r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>.*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>", re.DOTALL)
 _TIME = re.compile(r"\A\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] ")
 # The history in a model's prompt has no details, only this text.
@@ -81,48 +81,46 @@ def problem_of(event: Record) -> str:
     return f"The model failed{f' ({code})' if code else ''}: {error or 'no reason given'}"
 
 
-def steps_in(event: Record, place: str) -> list[TraceStep]:
-    """Return the steps of an event.
+def add_steps(builder: RunBuilder, event: Record, place: str) -> None:
+    """Add the steps of an event.
 
     Args:
-        event: The event to convert.
+        builder: Collects the steps.
+        event: The event.
         place: The place of the event in the session.
     """
+    kind = event.get("type")
     if is_echo(event):
-        return []
-    if event.get("type") in ("compaction", "branch_summary"):
-        summary = text_in(event, "summary")
-        return [trace_step("message", "summary", summary, place)] if summary else []
-    if event.get("type") == "custom_message":
-        words = _INTERNAL.sub("", _words(event)).strip()
-        return [trace_step("message", text_in(event, "customType") or "extension", words, place)] if words else []
-    question = question_in(event)
-    if question:
-        return [trace_step("message", "user", question, place)]
-    result = message_of(event, "toolResult")
-    if result:
-        name = text_in(result, "toolName") or "tool"
-        return [trace_step("result", name, _result_text(result), place, is_error=_is_failure(result))]
-    return _steps_of_answer(event, place)
+        return
+    if kind in ("compaction", "branch_summary"):
+        builder.message("harness", text_in(event, "summary"), place, name="summary")
+    elif kind == "custom_message":
+        words = _INTERNAL.sub("", _words(event))
+        builder.message("harness", words, place, name=text_in(event, "customType") or "extension")
+    elif question := question_in(event):
+        builder.message("harness" if question.startswith(_OF_A_SCHEDULE) else "person", question, place)
+    elif result := message_of(event, "toolResult"):
+        name, call = text_in(result, "toolName") or "tool", text_in(result, "toolCallId")
+        builder.result(_result_text(result), call, place, name=name, is_error=_is_failure(result))
+    elif command := message_of(event, "bashExecution"):  # a command of the user
+        builder.call("bash", text_in(command, "command"), place, place)
+        builder.result(text_in(command, "output"), place, place, is_error=_is_failed_command(command))
+    else:
+        _add_answer(builder, event, place)
 
 
-def _steps_of_answer(event: Record, place: str) -> list[TraceStep]:
+def _add_answer(builder: RunBuilder, event: Record, place: str) -> None:
     message = message_of(event, "assistant")
-    steps = [
-        trace_step("thought", "assistant", thought, place)
-        for part in _parts(message, "thinking")
-        if (thought := text_in(part, "thinking"))
-    ]
-    words = own_words(event)
-    if words:
-        steps.append(trace_step("message", "assistant", words, place))
-    problem = problem_of(event)
-    if problem:
-        steps.append(trace_step("message", "assistant", problem, place, is_error=True))
+    for part in _parts(message, "thinking"):
+        builder.thought(text_in(part, "thinking"), place)
+    builder.message("agent", own_words(event), place)
+    builder.message("harness", problem_of(event), place, name="assistant", is_error=True)
     for call in _parts(message, "toolCall"):
-        arguments = json.dumps(call.get("arguments"), ensure_ascii=False, sort_keys=True)
-        steps.append(trace_step("call", text_in(call, "name") or "tool", arguments, place))
-    return steps
+        builder.call(text_in(call, "name") or "tool", call.get("arguments"), text_in(call, "id"), place)
+
+
+def _is_failed_command(command: Record) -> bool:
+    return bool(command.get("cancelled")) or number_in(command, "exitCode") not in (None, 0)
 
 
 def _is_failure(result: Record) -> bool:

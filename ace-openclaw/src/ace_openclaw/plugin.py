@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.plugins import CommandSpec, RunnerSpec, TraceConverterSpec, hookimpl
+from ace.plugins import CommandSpec, LogReaderSpec, RunnerSpec, TraceConverterSpec, hookimpl
 
-__all__ = ["ACE_API", "ace_commands", "ace_runners", "ace_trace_converters"]
+__all__ = ["ACE_API", "ace_commands", "ace_log_readers", "ace_runners", "ace_trace_converters"]
 
 ACE_API = 1
 
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Yield the step that reads sessions in all their forms."""
+    """Yield the step that converts sessions."""
     yield TraceConverterSpec(
         name="openclaw",
         target="ace_openclaw.to_trace:OpenClawToTrace",
-        recognises="ace_openclaw.recognise:recognise",
-        summary="Read sessions of OpenClaw",
+        accepts="ace_openclaw.reading.session:StoredSession",
+        summary="Convert sessions of OpenClaw to traces",
+    )
+
+
+@hookimpl
+def ace_log_readers() -> Iterator[LogReaderSpec]:
+    """Yield the reader of sessions in all their forms."""
+    yield LogReaderSpec(
+        name="openclaw", target="ace_openclaw.logs:OpenClawLogs", summary="Read stored sessions of OpenClaw"
     )
 
 

@@ -15,6 +15,7 @@ from ace.plugins import get_runner
 from ace.testing import (
     ExecuteStepConformance,
     IntegrationConformance,
+    LogReaderConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -53,12 +54,15 @@ class TestTraceConverter(Acme, TraceConverterConformance):
         deeds = (Deed("called", "add", "2 2"), Deed("failed", "add", "KeyError: 'add'"))
         return AcmeResult("What is 2 + 2?", False, "", "AgentGaveUp: no answer after 5 turns", deeds)
 
+
+class TestLogReader(Acme, LogReaderConformance):
     @pytest.fixture
-    def stored_records(self, tmp_path: Path) -> tuple[object, ...]:
+    def sample_logs(self, tmp_path: Path) -> list[Path]:
         log = RunLog("What is 2 + 2?", answer="4")
         log.add("called", "add", "2 2")
+        log.add("returned", "add", "4")
         log.write(tmp_path / "run.json")
-        return ({"acme_log": 2, "assignment": "2 + 2?", "entries": [], "answer": None}, tmp_path / "run.json")
+        return [tmp_path / "run.json"]
 
 
 class TestIntegration(Acme, IntegrationConformance):

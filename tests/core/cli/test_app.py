@@ -9,30 +9,30 @@ from pathlib import Path
 import pytest
 
 from ace.cli import main
-from tests.support.command_line import ACE, ace, command_environment
+from tests.support.command_line import ACE, Run, ace, command_environment
 from tests.support.subprocesses import run_python
 
 
-def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
-    done = ace("--help", folder=tmp_path)
+def test_help_lists_the_commands_and_the_exit_codes(here: Run) -> None:
+    done = here("--help")
     assert done.code == 0
     assert re.search(r"^  completion +Print the completion script for a shell\.$", done.out, re.MULTILINE)
     assert "2 wrong usage" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
-    assert ace(folder=tmp_path).out == ace("-h", folder=tmp_path).out == done.out
+    assert here().out == here("-h").out == done.out
 
 
 @pytest.mark.parametrize("columns", [40, 47, 60, 80, 100, 200])
 @pytest.mark.parametrize("page", [[], ["skillbook"], ["learn"], ["eval"]], ids=" ".join)
-def test_a_help_page_fits_into_the_terminal(tmp_path: Path, page: list[str], columns: int) -> None:
-    done = ace(*page, "--help", folder=tmp_path, environ={"COLUMNS": str(columns)})
+def test_a_help_page_fits_into_the_terminal(here: Run, page: list[str], columns: int) -> None:
+    done = here(*page, "--help", environ={"COLUMNS": str(columns)})
     assert done.code == 0
     assert [line for line in done.out.splitlines() if len(line) > columns] == []
 
 
 @pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "²", "9" * 5000])
-def test_a_width_that_is_not_a_number_of_columns_is_ignored(tmp_path: Path, columns: str) -> None:
-    done = ace("--help", folder=tmp_path, environ={"COLUMNS": columns})
+def test_a_width_that_is_not_a_number_of_columns_is_ignored(here: Run, columns: str) -> None:
+    done = here("--help", environ={"COLUMNS": columns})
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("Usage: ace COMMAND")
 
@@ -45,16 +45,16 @@ def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
     ("arguments", "named"),
     [(["nonsense"], "nonsense"), (["completion", "tcsh"], "tcsh"), (["completion", "bash", "--odd"], "--odd")],
 )
-def test_wrong_usage_is_one_line_and_exit_2(tmp_path: Path, arguments: list[str], named: str) -> None:
-    done = ace(*arguments, folder=tmp_path)
+def test_wrong_usage_is_one_line_and_exit_2(here: Run, arguments: list[str], named: str) -> None:
+    done = here(*arguments)
     assert done.code == 2
     assert done.out == ""
     assert done.err.count("\n") == 1 and done.err.startswith("ace: ") and named in done.err
     assert "--help" in done.err
 
 
-def test_the_completion_script_is_valid_bash_and_knows_the_commands(tmp_path: Path) -> None:
-    script = ace("completion", "bash", folder=tmp_path).out
+def test_the_completion_script_is_valid_bash_and_knows_the_commands(here: Run) -> None:
+    script = here("completion", "bash").out
     assert "completion" in script
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 

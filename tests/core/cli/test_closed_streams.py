@@ -112,16 +112,15 @@ def test_no_command_shows_a_traceback_when_a_stream_is_gone(
     with Skillbook.open(tmp_path / "s.db") as stored:
         stored.add_skill("lessons", "Remember LESSON w1.")
     asked = [*command, *model] if command[0] in ASKS_A_MODEL and "--help" not in command else command
-    # All commands handle their streams alike: a command meets two of the lines, and a line some ten commands.
-    number = COMMANDS.index(command)
-    for line in (LINES[number % len(LINES)], LINES[(number + number // len(LINES) + 1) % len(LINES)]):
-        done = shell(line, *asked, folder=tmp_path)
-        assert done.returncode in (0, 1, 2), (line, done)
-        assert b"Traceback" not in done.stdout + done.stderr, (line, done.stderr.decode())
-        assert b"Exception ignored" not in done.stderr, (line, done.stderr.decode())
-        assert done.stderr.count(b"\nace: ") <= 2, (line, done.stderr.decode())
-        with Skillbook.open(tmp_path / "s.db"):
-            pass  # nothing was written into the store in place of standard error
+    # All commands handle their streams alike: a command meets one of the lines, and a line some five commands.
+    line = LINES[COMMANDS.index(command) % len(LINES)]
+    done = shell(line, *asked, folder=tmp_path)
+    assert done.returncode in (0, 1, 2), (line, done)
+    assert b"Traceback" not in done.stdout + done.stderr, (line, done.stderr.decode())
+    assert b"Exception ignored" not in done.stderr, (line, done.stderr.decode())
+    assert done.stderr.count(b"\nace: ") <= 2, (line, done.stderr.decode())
+    with Skillbook.open(tmp_path / "s.db"):
+        pass  # nothing was written into the store in place of standard error
 
 
 def test_what_a_broken_observer_raises_is_logged_and_a_broken_log_handler_harms_nothing() -> None:

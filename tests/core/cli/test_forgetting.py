@@ -16,7 +16,7 @@ import pytest
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_file import MIGRATIONS, bring_up_to_date
 from ace.skillbook.sqlite_store import SqliteStore
-from tests.support.command_line import ACE, Done, ace, command_environment
+from tests.support.command_line import ACE, Done, Run, command_environment
 from tests.support.role_inputs import REFLECTION
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
@@ -77,10 +77,10 @@ def learn(model: Model, tmp_path: Path) -> Iterator[list[str]]:
         model.may_continue.set()
 
 
-def run(tmp_path: Path, *arguments: str) -> Done:
+def run(here: Run, tmp_path: Path, *arguments: str) -> Done:
     """Run a command; what it prints is kept in a file, as by a log of a service."""
     environment = {"TMPDIR": str(tmp_path / "temporary")}
-    done = ace(*arguments, folder=tmp_path / "work", environ=environment)
+    done = here(*arguments, folder=tmp_path / "work", environ=environment)
     with (tmp_path / "work" / "printed.log").open("a", encoding="utf-8") as log:
         log.write(done.out + done.err)
     return done
@@ -118,8 +118,10 @@ def store(tmp_path: Path) -> Iterator[Skillbook]:
 
 
 @pytest.mark.parametrize("window", ["0", "3"])
-def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(window: str, learn: list[str], tmp_path: Path) -> None:
-    done = run(tmp_path, *learn, "--provenance", "ids", "--reflection-window", window)
+def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(
+    here: Run, window: str, learn: list[str], tmp_path: Path
+) -> None:
+    done = run(here, tmp_path, *learn, "--provenance", "ids", "--reflection-window", window)
     assert done.code == 0, done.err
     assert done.data["skills"]["added"] == TRACES
     assert files_with(ZEBRA, tmp_path) == set()
@@ -128,13 +130,13 @@ def test_a_run_that_keeps_ids_leaves_no_byte_of_a_question(window: str, learn: l
     assert "events.log" in files_with("SampleEnded", tmp_path)
 
 
-def test_without_these_options_the_word_is_there(learn: list[str], tmp_path: Path) -> None:
-    assert run(tmp_path, *learn).code == 0
+def test_without_these_options_the_word_is_there(here: Run, learn: list[str], tmp_path: Path) -> None:
+    assert run(here, tmp_path, *learn).code == 0
     assert "skills.db" in files_with(ZEBRA, tmp_path)
 
 
-def test_a_run_that_forgets_its_answers_keeps_the_sources(learn: list[str], tmp_path: Path) -> None:
-    assert run(tmp_path, *learn, "--forget-answers").code == 0
+def test_a_run_that_forgets_its_answers_keeps_the_sources(here: Run, learn: list[str], tmp_path: Path) -> None:
+    assert run(here, tmp_path, *learn, "--forget-answers").code == 0
     with store(tmp_path) as book:
         assert book.store is not None
         assert list(book.store.recorded_answers()) == []
@@ -143,19 +145,19 @@ def test_a_run_that_forgets_its_answers_keeps_the_sources(learn: list[str], tmp_
 
 @pytest.mark.parametrize("ending", ["resume", "forget", "forget the run"])
 def test_a_killed_run_leaves_no_byte_when_it_has_been_resumed_or_forgotten(
-    ending: str, learn: list[str], model: Model, tmp_path: Path
+    here: Run, ending: str, learn: list[str], model: Model, tmp_path: Path
 ) -> None:
     model.hold_at = TRACES - 1
     kill(tmp_path, model, *learn, "--provenance", "ids")
     assert files_with(ZEBRA, tmp_path), "a resumed run needs the answers"
     if ending == "resume":
-        assert run(tmp_path, *learn, "--provenance", "ids", "--resume").code == 0
+        assert run(here, tmp_path, *learn, "--provenance", "ids", "--resume").code == 0
     else:
         with store(tmp_path) as book:
             assert book.store is not None
             [of_run] = {json.loads(key)[0] for key, _ in book.store.recorded_answers()}
         chosen = ["--run", of_run] if ending == "forget the run" else []
-        done = run(tmp_path, "skillbook", "forget", "--answers", *chosen, "--yes", "--json")
+        done = run(here, tmp_path, "skillbook", "forget", "--answers", *chosen, "--yes", "--json")
         assert (done.code, done.data["runs"], done.data["is_complete"]) == (0, [of_run], True)
         assert done.data["answers"] == 2 * (TRACES - 1) - 1
     assert files_with(ZEBRA, tmp_path) == set()
@@ -164,7 +166,7 @@ def test_a_killed_run_leaves_no_byte_when_it_has_been_resumed_or_forgotten(
 
 
 def test_the_recent_reflections_of_a_killed_run_are_forgotten_with_its_answers(
-    learn: list[str], model: Model, tmp_path: Path
+    here: Run, learn: list[str], model: Model, tmp_path: Path
 ) -> None:
     model.hold_at = TRACES - 1
     kill(tmp_path, model, *learn, "--provenance", "ids", "--reflection-window", "3")
@@ -172,52 +174,58 @@ def test_the_recent_reflections_of_a_killed_run_are_forgotten_with_its_answers(
         assert book.store is not None
         roles = [json.loads(key)[4] for key, _ in book.store.recorded_answers()]
         assert roles.count("RecentReflections") == TRACES - 2
-    assert run(tmp_path, "skillbook", "forget", "--answers", "--yes").code == 0
+    assert run(here, tmp_path, "skillbook", "forget", "--answers", "--yes").code == 0
     assert files_with(ZEBRA, tmp_path) == set()
 
 
-def test_the_answers_of_a_run_that_continues_are_not_deleted(learn: list[str], model: Model, tmp_path: Path) -> None:
+def test_the_answers_of_a_run_that_continues_are_not_deleted(
+    here: Run, learn: list[str], model: Model, tmp_path: Path
+) -> None:
     def forget() -> None:
-        done = run(tmp_path, "skillbook", "forget", "--answers", "--yes")
+        done = run(here, tmp_path, "skillbook", "forget", "--answers", "--yes")
         assert (done.code, "another process is working on the run 'learn-" in done.err) == (2, True)
 
     model.hold_at = 2
     kill(tmp_path, model, *learn, before=forget)
-    assert run(tmp_path, *learn, "--resume").data["model_use"]["recorded_calls"] == 1
+    assert run(here, tmp_path, *learn, "--resume").data["model_use"]["recorded_calls"] == 1
 
 
-def test_the_choice_of_the_first_call_holds_for_the_resumed_run(learn: list[str], model: Model, tmp_path: Path) -> None:
+def test_the_choice_of_the_first_call_holds_for_the_resumed_run(
+    here: Run, learn: list[str], model: Model, tmp_path: Path
+) -> None:
     model.hold_at = TRACES
     kill(tmp_path, model, *learn, "--forget-answers")
-    assert run(tmp_path, *learn, "--resume").code == 0
+    assert run(here, tmp_path, *learn, "--resume").code == 0
     with store(tmp_path) as book:
         assert book.store is not None
         assert list(book.store.recorded_answers()) == []
 
 
-def test_a_failed_trace_leaves_no_byte_when_it_is_given_up(learn: list[str], model: Model, tmp_path: Path) -> None:
+def test_a_failed_trace_leaves_no_byte_when_it_is_given_up(
+    here: Run, learn: list[str], model: Model, tmp_path: Path
+) -> None:
     model.fail_at = 3
-    done = run(tmp_path, *learn, "--provenance", "ids")
+    done = run(here, tmp_path, *learn, "--provenance", "ids")
     assert done.code == 1
     assert done.data["failures"][0]["reason"] == (
         "LLMCallError with the status 400 (provenance='ids' does not keep its message)"
     )
     assert {path for path in files_with(ZEBRA, tmp_path) if not path.startswith("skills.db")} == set()
     assert "failures.jsonl" in files_with("3.json", tmp_path)
-    assert run(tmp_path, *learn, "--provenance", "ids", "--give-up").code == 0
+    assert run(here, tmp_path, *learn, "--provenance", "ids", "--give-up").code == 0
     assert files_with(ZEBRA, tmp_path) == set()
 
 
-def test_another_process_that_reads_delays_the_end_of_the_log(learn: list[str], tmp_path: Path) -> None:
-    assert run(tmp_path, *learn).code == 0
+def test_another_process_that_reads_delays_the_end_of_the_log(here: Run, learn: list[str], tmp_path: Path) -> None:
+    assert run(here, tmp_path, *learn).code == 0
     path = tmp_path / "work" / "skills.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM head").fetchall()
-        done = run(tmp_path, "skillbook", "forget", "--answers", "--yes")
+        done = run(here, tmp_path, "skillbook", "forget", "--answers", "--yes")
         assert done.code == 1
         assert "another process has the skillbook open, so texts may be left in 'skills.db-wal'" in done.err
-    done = run(tmp_path, "skillbook", "forget", "--answers", "--yes")
+    done = run(here, tmp_path, "skillbook", "forget", "--answers", "--yes")
     assert (done.code, done.err) == (0, "")
 
 
@@ -257,7 +265,7 @@ def test_answers_in_the_backup_of_an_older_format_are_deleted(tmp_path: Path) ->
         assert backup.execute("SELECT count(*) FROM answer").fetchone() == (9,)
 
 
-def test_answers_to_validation_samples_are_not_kept(learn: list[str], tmp_path: Path) -> None:
+def test_answers_to_validation_samples_are_not_kept(here: Run, learn: list[str], tmp_path: Path) -> None:
     samples = [{"question": f"The {ZEBRA}, call {number}.", "ground_truth": "no"} for number in (1, 2)]
     held_out = [{"question": f"Whose {ZEBRA} is it, call 3.", "ground_truth": "no"}]
     for name, records in (("train.jsonl", samples), ("validate.jsonl", held_out)):
@@ -265,31 +273,31 @@ def test_answers_to_validation_samples_are_not_kept(learn: list[str], tmp_path: 
         (tmp_path / "input" / name).write_text(lines, encoding="utf-8")
     files = [str(tmp_path / "input" / name) for name in ("train.jsonl", "validate.jsonl")]
     train = ["train", files[0], "--validate", files[1], *learn[2:]]
-    assert run(tmp_path, *train).code == 0
+    assert run(here, tmp_path, *train).code == 0
     assert "skills.db.answers.jsonl" in files_with(ZEBRA, tmp_path)
-    assert run(tmp_path, "skillbook", "forget", "--answers", "--yes").code == 0
+    assert run(here, tmp_path, "skillbook", "forget", "--answers", "--yes").code == 0
     assert "skills.db.answers.jsonl" not in files_with(ZEBRA, tmp_path)
-    assert run(tmp_path, *train, "--forget-answers").code == 0
+    assert run(here, tmp_path, *train, "--forget-answers").code == 0
     assert not (tmp_path / "work" / "skills.db.answers.jsonl").exists()
-    assert run(tmp_path, *train, "--skillbook", "private.db", "--provenance", "ids").code == 0
+    assert run(here, tmp_path, *train, "--skillbook", "private.db", "--provenance", "ids").code == 0
     assert {name for name in files_with(ZEBRA, tmp_path) if name.startswith("private.db")} == set()
 
 
-def test_what_cannot_be_forgotten_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_forgotten_is_said(here: Run, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "temporary").mkdir()
     with store(tmp_path) as book:
         book.add_skill("calls", "Answer the caller.")
-    done = run(tmp_path, "skillbook", "forget")
+    done = run(here, tmp_path, "skillbook", "forget")
     assert (done.code, "--answers deletes" in done.err) == (2, True)
-    done = run(tmp_path, "skillbook", "forget", "--answers", "--run", "monday")
+    done = run(here, tmp_path, "skillbook", "forget", "--answers", "--run", "monday")
     assert (done.code, "no such run: 'monday'" in done.err) == (2, True)
-    done = run(tmp_path, "skillbook", "forget", "--answers")
+    done = run(here, tmp_path, "skillbook", "forget", "--answers")
     assert (done.code, done.out) == (0, "deleted 0 answers of 0 runs from skills.db\n")
     with store(tmp_path) as book:
         assert book.store is not None
         book.store.record_answer('["monday", 1]', ZEBRA, AT)
-    done = run(tmp_path, "skillbook", "forget", "--answers")
+    done = run(here, tmp_path, "skillbook", "forget", "--answers")
     assert done.code == 2
     assert "1 answer of 1 run in skills.db will be deleted, but standard input is not a terminal" in done.err
     assert "skills.db" in files_with(ZEBRA, tmp_path)

@@ -43,7 +43,7 @@ def test_what_else_a_plugin_has_is_chosen(here: Run, tmp_path: Path) -> None:
     assert set(files_in(tmp_path / "ace-night-owl")) == {*FILES, *more}
     wrong = here("plugins", "new", "acme", "--with", "comand")
     assert (wrong.code, wrong.out) == (2, "")
-    assert wrong.err == "ace: --with takes command, observer, runner, not 'comand'\n"
+    assert wrong.err == "ace: --with takes command, logs, observer, runner, not 'comand'\n"
     assert not (tmp_path / "ace-acme").exists()
 
 

@@ -1,4 +1,4 @@
-"""The whole way on real questions, with the model of this machine: split, train, validate, compare, report.
+"""The whole way on real questions: split, train, validate, compare, report.
 
 What comes out is not asserted: three questions prove nothing. That everything is there is.
 """
@@ -11,11 +11,10 @@ from pathlib import Path
 
 from ace.environments import Sample, SimpleEnvironment
 from ace.evaluation import EvaluationReport, Evaluator, Trainer, ValidationSettings, compare, html_page
-from ace.providers.local import LocalLLMClient
-from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.roles.small_models import agent_for, reflector_for, skill_manager_for
 from tests.requirement import missing
-from tests.support.local_models import needed_model
+from tests.support.clients import client_for
+from tests.support.scripted_server import ScriptedServer
 
 
 def questions(name: str, count: int) -> list[Sample]:
@@ -27,9 +26,9 @@ def questions(name: str, count: int) -> list[Sample]:
     return [Sample(row["context"], ground_truth=row["target"], id=f"{name}#{n}") for n, row in enumerate(rows, 1)]
 
 
-def test_three_questions_go_the_whole_way() -> None:
+def test_three_questions_go_the_whole_way(server: ScriptedServer) -> None:
     train, (validation, *test) = questions("train.jsonl", 1), questions("validate.jsonl", 2)
-    client = LocalLLMClient(needed_model(DEFAULT_MODEL), max_tokens=160)
+    client = client_for(server)
     evaluator = Evaluator(agent_for(client), SimpleEnvironment("numeric", tolerance=0.005), workers=2)
     trainer = Trainer(
         evaluator,

@@ -71,7 +71,7 @@ def printed(folder: Path, code: str, **modules: str) -> list[str]:
 
 def test_two_threads_do_not_wait_for_each_other(tmp_path: Path) -> None:
     said = printed(tmp_path, TWO_THREADS, first=FIRST, last=LAST, meeting=MEETING)
-    assert said == ["TraceAnalyser", "execution_trace first last otlp"]
+    assert said == ["TraceAnalyser", "execution_trace first last"]
 
 
 def test_one_that_asks_for_itself_while_it_is_loaded_is_told_and_loaded(tmp_path: Path) -> None:

@@ -215,50 +215,40 @@ def test_keys_show_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
     assert [text for text in everything if KEY in text] == []
 
 
-def test_a_missing_key_is_told_at_once_with_the_name_of_its_variable() -> None:
-    code = (
-        "from ace.protocols import LLMAuthenticationError\n"
-        "from ace.providers import LiteLLMClient\n"
-        "for model in ('gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-2.0-flash'):\n"
-        "    try:\n"
-        "        LiteLLMClient(model, retry_delay=60.0).complete('x')\n"
-        "    except LLMAuthenticationError as error:\n"
-        "        print(error.attempts, error)\n"
-    )
-    lines = run_python(code, without_keys=True).stdout.splitlines()
-    assert len(lines) == 3
+WITHOUT_KEYS = """
+import os, sys
+before = dict(os.environ)
+from ace.protocols import LLMAuthenticationError, LLMCallError
+from ace.providers import LiteLLMClient
+
+for key in ({"api_key": "sk-123456"}, {}):  # an own server needs none
+    client = LiteLLMClient("openai/scripted", api_base=sys.argv[1], **key)
+    client.complete("x")
+    try:
+        client.complete("x")
+    except LLMCallError:
+        pass
+    assert client.usage.calls == 1
+assert dict(os.environ) == before, set(os.environ) ^ set(before)
+print("quiet", flush=True)
+for model in ("gpt-4o-mini", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.0-flash"):
+    try:
+        LiteLLMClient(model, retry_delay=60.0).complete("x")
+    except LLMAuthenticationError as error:
+        print(error.attempts, error)
+"""
+
+
+def test_a_process_without_keys() -> None:
+    """Calls print nothing and leave the environment alone; a missing key is named at once, by its variable."""
+    with ScriptedServer(in_turn("fine", HttpError(404), "fine", HttpError(404))) as server:
+        done = run_python(WITHOUT_KEYS.replace("sys.argv[1]", repr(server.api_base)), without_keys=True)
+    quiet, *lines = done.stdout.splitlines()
+    assert (quiet, done.stderr, len(lines)) == ("quiet", "", 3)
     for line, variable in zip(lines, ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), strict=True):
         assert line.startswith("1 ")
         assert "set the environment variable" in line
         assert variable in line
-
-
-def test_a_call_leaves_the_environment_alone_and_prints_nothing() -> None:
-    with ScriptedServer(in_turn("fine", HttpError(404))) as server:
-        code = (
-            "import os, sys\n"
-            "before = dict(os.environ)\n"
-            "from ace.protocols import LLMCallError\n"
-            "from ace.providers import LiteLLMClient\n"
-            f"client = LiteLLMClient('openai/scripted', api_base={server.api_base!r}, api_key='sk-123456')\n"
-            "client.complete('x')\n"
-            "try:\n"
-            "    client.complete('x')\n"
-            "except LLMCallError:\n"
-            "    pass\n"
-            "assert dict(os.environ) == before, set(os.environ) ^ set(before)\n"
-        )
-        done = run_python(code)
-        assert (done.stdout, done.stderr) == ("", "")
-
-
-def test_an_own_server_needs_no_key() -> None:
-    with ScriptedServer(in_turn("fine")) as server:
-        code = (
-            "from ace.providers import LiteLLMClient\n"
-            f"print(LiteLLMClient('openai/scripted', api_base={server.api_base!r}).complete('x').text)\n"
-        )
-        assert run_python(code, without_keys=True).stdout == "fine\n"
 
 
 def test_the_client_is_one_and_bad_settings_are_told_at_construction() -> None:

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from ace.roles.prompts import (
     SKILLBOOK_USAGE_INSTRUCTIONS,
-    extract_cited_skill_ids,
     format_optional,
     make_skillbook_excerpt,
     wrap_skillbook_context,
     wrap_skillbook_for_external_agent,
 )
+from ace.skill import extract_cited_skill_ids
 from ace.skillbook import Skillbook
 
 

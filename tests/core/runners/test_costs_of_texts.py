@@ -14,7 +14,7 @@ REPEATED = [
     *("-", "=", ".", ", ", ": ", "; ", "/a", "\\", "`", "|", "# ", "* ", "(", "[", "{", "<", '"', "'", "eyJ", "not "),
     *("a or b ", "http://a", "The answer is 12, not 13. ", "x/y.py:12: error: z\n", "user: a\n"),
 ]
-SHORT, LONG = 1_500, 12_000
+SHORT, LONG = 1_000, 6_000
 
 
 def seconds(field: str, text: str) -> float:

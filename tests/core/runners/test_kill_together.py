@@ -81,9 +81,7 @@ def calls(path: Path) -> Counter[str]:
     return Counter(ROLES[name] for key in keys if (name := json.loads(key)[4]) != "SkillManager group")
 
 
-@pytest.mark.parametrize(
-    ("name", "workers"), [("different", 0), ("conflicting", 0), ("conflicting", 4), ("omitted", 4)]
-)
+@pytest.mark.parametrize(("name", "workers"), [("different", 0), ("conflicting", 4), ("omitted", 4)])
 def test_every_trace_is_learned_once_with_requests_about_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, workers: int
 ) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -114,14 +115,19 @@ def test_fields_of_another_framework_are_lost_only_by_overwriting(tmp_path: Path
     assert contents(path) == ["Theirs.", "Mine."]
 
 
+PATHS = (Path.exists.__code__.co_filename, os.path.realpath.__code__.co_filename)
+
+
 def loaded_with_a_call_in_between(path: Path, moment: int, call: Callable[[], None]) -> tuple[Skillbook, bool]:
     """Load a book, and make a call at a certain moment of that: before the function that is entered or left then."""
     moments = itertools.count()
     is_called = False
 
-    def watch(*_: object) -> None:
+    def watch(frame: FrameType, _: str, function: object) -> None:
         nonlocal is_called
-        if next(moments) == moment:
+        # Most calls take apart or join the texts of paths; only those of the system can tell one file from another.
+        is_about_texts = frame.f_code.co_filename in PATHS and getattr(function, "__module__", None) != "posix"
+        if not is_about_texts and next(moments) == moment:
             sys.setprofile(None)
             is_called = True
             call()
@@ -322,7 +328,7 @@ def test_a_kill_at_any_point_leaves_a_whole_file(tmp_path: Path) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     before = 200
-    for _ in range(100):
+    for _ in range(30):
         process = start_python(SAVING, str(path))
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         saved = chance.randrange(3)
@@ -388,7 +394,7 @@ for number in range(saves):
 """
 
 
-@pytest.mark.parametrize(("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 60, 1)])
+@pytest.mark.parametrize(("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 15, 1)])
 def test_two_processes_that_load_add_and_merge_keep_everything(
     tmp_path: Path, skills: int, saves: int, repetitions: int
 ) -> None:

@@ -12,14 +12,15 @@ from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-    from ace.logs.head import Head, Record
+    from ace.logs.decoding import NotALogError
+    from ace.logs.head import Head, Record, Shape
     from ace.logs.mapping import LogMapping, MappingError, StepMapping
     from ace.logs.messages import add_message, add_messages
     from ace.logs.outcomes import is_failed_output, number_of, success_of
     from ace.logs.reader import LogReader
     from ace.logs.reading import read_runs, readers, register_log_reader, unregister_log_reader
-    from ace.logs.run import Problem, Run, Step, Tokens
-    from ace.logs.source import Source, file_source, live_source
+    from ace.logs.run import Problem, Run, Speaker, Step, Tokens
+    from ace.logs.source import Source, file_source, live_source, text_source
     from ace.logs.speakers import spoken_by_user
     from ace.logs.trace import read_trace, runs_in, traces_in
 
@@ -28,11 +29,14 @@ __all__ = [
     "LogMapping",
     "LogReader",
     "MappingError",
+    "NotALogError",
     "Problem",
     "Record",
     "Run",
     "RunBuilder",
+    "Shape",
     "Source",
+    "Speaker",
     "Step",
     "StepMapping",
     "Tokens",
@@ -51,6 +55,7 @@ __all__ = [
     "spoken_by_user",
     "success_of",
     "text_of",
+    "text_source",
     "time_of",
     "traces_in",
     "unregister_log_reader",
@@ -64,9 +69,12 @@ __getattr__, __dir__ = lazy_exports(
         "LogMapping": "mapping",
         "LogReader": "reader",
         "MappingError": "mapping",
+        "NotALogError": "decoding",
         "Problem": "run",
         "Record": "head",
         "Run": "run",
+        "Shape": "head",
+        "Speaker": "run",
         "RunBuilder": "building",
         "Source": "source",
         "Step": "run",
@@ -87,6 +95,7 @@ __getattr__, __dir__ = lazy_exports(
         "spoken_by_user": "speakers",
         "success_of": "outcomes",
         "text_of": "building",
+        "text_source": "source",
         "time_of": "building",
         "traces_in": "trace",
         "unregister_log_reader": "reading",

@@ -33,8 +33,8 @@ class Kind(NamedTuple):
 LOST: Final = Kind("a damaged record is lost", "{count} damaged records are lost, the first here")
 CUT_OFF: Final = Kind("the list is cut off at its end", "{count} lists are cut off at their ends, the first here")
 REPAIRED: Final = Kind(
-    "a damaged line; what is whole in it was read",
-    "{count} damaged lines, the first here; what is whole in them was read",
+    "a line that is not just one JSON value; what is whole in it was read",
+    "{count} lines that are not just one JSON value, the first here; what is whole in them was read",
 )
 NOT_JSON: Final = Kind(
     "a line that is not JSON is skipped", "{count} lines that are not JSON are skipped, the first here"
@@ -88,6 +88,12 @@ class Damage:
             'run.jsonl, line 7: 2 damaged records are lost, the first here'
         """
         return [
-            Problem(name, line, kind.one if count == 1 else kind.many.format(count=count))
+            Problem(
+                name,
+                line,
+                kind.one if count == 1 else kind.many.format(count=count),
+                count,
+                "notice" if kind is NOT_UTF_8 else "loss",
+            )
             for kind, (count, line) in self._found.items()
         ]

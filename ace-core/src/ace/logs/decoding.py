@@ -28,44 +28,38 @@ import re
 import sqlite3
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.damage import TOO_LARGE, Damage
 from ace.logs.head import Head, Record, Shape
-from ace.logs.json_values import (
-    LARGEST_VALUE,
-    first_keys,
-    line_records,
-    value_end,
-    value_records,
-    whole_value,
-    whole_values,
-)
+from ace.logs.json_lines import COMMENTS, line_records, objects_in_line
+from ace.logs.json_lists import value_records
+from ace.logs.json_values import LARGEST_VALUE, first_keys, loads, value_end
 from ace.logs.opening import (
     HEAD_SIZE,
-    LogFile,
     NotALogError,
     decoded,
     kind_of_bytes,
     kind_of_text,
     opened,
+    opened_bytes,
     signature_of,
     suffix_of,
 )
 from ace.logs.run import Problem
+from ace.logs.sqlite import tables_of
 from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
-__all__ = ["NotALogError", "head_of", "records", "text"]
+__all__ = ["NotALogError", "head_of", "records", "records_of_lines", "text"]
 
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonlines")
 _TEXT_IN_HEAD: Final = 64 * 1024
 _LINES_LOOKED_AT: Final = 50
 _LONGEST_FIRST_LINE: Final = 16 * 1024 * 1024
 """How much is read to find out whether an object is one line of several."""
-_COMMENTS: Final = ("#", "//")
-_LIST: Final = re.compile(r'\[\s*([{\["\]]|$)')
+_LIST: Final = re.compile(r'\[\s*([{\["\],]|$)')
 
 
 def head_of(path: Path, most: int) -> Head:
@@ -97,18 +91,13 @@ def head_of(path: Path, most: int) -> Head:
     if shape == "object" and len(found) > 1:
         shape = "values"
     first = found[0] if found else None
-    keys = frozenset(first) if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
-    return Head(path=path, shape=shape, records=found, keys=keys, text=start[:_TEXT_IN_HEAD])
+    keys = first if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
+    return Head(path=path, shape=shape, records=found, keys=frozenset(keys), text=start[:_TEXT_IN_HEAD])
 
 
 def _tables(path: Path) -> list[str]:
-    # Without the write-ahead log, reading creates no file beside the database.
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
-            return [
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
-            ]
+        return tables_of(path)
     except sqlite3.Error as error:
         raise NotALogError(f"an SQLite database that cannot be read: {error}") from error
 
@@ -129,13 +118,15 @@ def _start(path: Path) -> tuple[str, bool]:
 
 
 def _first_records(path: Path, shape: Shape, most: int) -> list[Any]:
-    damage = Damage()
+    """Return the records at the beginning, at least one, of however many bytes."""
     found: list[Any] = []
-    with opened(path, damage) as file:
-        for record in itertools.islice(_records(file, path, shape, damage), most):
-            found.append(record.value)
-            if file.delivered > HEAD_SIZE:
-                break
+    # An object may turn out to be the first of several.
+    for size in (None,) if shape == "object" else (HEAD_SIZE, 64 * HEAD_SIZE, LARGEST_VALUE):
+        damage = Damage()
+        with opened(path, damage, size) as file:
+            found = [record.value for record in itertools.islice(_records(file, path, shape, damage), most)]
+        if found:
+            break
     return found
 
 
@@ -160,16 +151,18 @@ def _lines_of(body: str, *, is_whole: bool) -> list[str]:
     if not is_whole and len(lines) > 1:
         lines.pop()  # it may be cut
     stripped = (line.strip() for line in lines)
-    return list(itertools.islice((line for line in stripped if line and not line.startswith(_COMMENTS)), 500))
+    return list(itertools.islice((line for line in stripped if line and not line.startswith(COMMENTS)), 500))
 
 
 def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: bool) -> Shape:
     looked_at = lines[:_LINES_LOOKED_AT]
-    whole = sum(line[0] == "{" and bool(whole_values(line)) for line in looked_at)
+    end = value_end(body)
+    # Of an object that is broken into lines, inner objects may be lines of their own.
+    is_broken = lines[0][-1] in "{[" or "\n" in body[:end]
+    whole = 0 if is_broken else sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
     if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
         return "lines"
-    end = value_end(body)
     if end and (rest := body[end:].lstrip(" \t\r\n,")):
         return "lines" if "\n" not in body[:end] and "\n" in rest else "values"
     if end and is_whole:
@@ -182,9 +175,11 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
 
 
 def _shape_of_damaged(body: str, *, is_whole: bool) -> Shape:
-    """Return the shape of a text whose first object is not whole, or larger than the head."""
-    following = [found.start() + 1 for found in re.finditer(r"\n[{\[]", body)]
-    return "values" if any(value_end(body[at:]) or not is_whole for at in following) else "object"
+    """Return the shape of a text of several lines whose first object is not whole, or larger than the head."""
+    if body.partition("\n")[0].rstrip()[-1] not in "{[,":
+        return "lines"
+    following = itertools.islice(re.finditer(r"\n[{\[]", body), _LINES_LOOKED_AT)
+    return "values" if any(not is_whole or value_end(body, found.start() + 1) for found in following) else "object"
 
 
 def _shape_of_list(body: str, lines: Sequence[str], *, is_whole: bool) -> Shape | None:
@@ -210,7 +205,7 @@ def _holds_records(lines: Sequence[str]) -> bool:
     An agent may also have printed its results at the end of its log, which is one text.
     """
     looked_at = lines[:_LINES_LOOKED_AT]
-    if sum(bool(whole_values(line)) for line in looked_at) * 2 > len(looked_at):
+    if sum(bool(objects_in_line(line)) for line in looked_at) * 2 > len(looked_at):
         return True
     others = list(itertools.takewhile(lambda line: not _is_object(line), lines))
     objects = lines[len(others) :]
@@ -236,7 +231,21 @@ def records(path: Path, name: str, shape: Shape, problems: list[Problem]) -> Ite
     problems += [problem for problem in damage.problems(name) if problem not in problems]
 
 
-def _records(file: LogFile, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:
+def records_of_lines(data: bytes, name: str, problems: list[Problem]) -> Iterator[Record]:
+    """Yield the values of JSON Lines in memory, and note what is damaged, as for a file.
+
+    Args:
+        data: The lines.
+        name: What people know them as.
+        problems: The list to which problems are added.
+    """
+    damage = Damage()
+    with opened_bytes(data, damage) as file:
+        yield from line_records(file, damage)
+    problems += damage.problems(name)
+
+
+def _records(file: BufferedReader, path: Path, shape: Shape, damage: Damage) -> Iterator[Record]:
     if shape == "lines":
         yield from line_records(file, damage)
     elif shape in ("list", "values"):
@@ -250,13 +259,13 @@ def _records(file: LogFile, path: Path, shape: Shape, damage: Damage) -> Iterato
             yield from table_records(file, table, damage)
 
 
-def _object(file: LogFile, path: Path, damage: Damage) -> Iterator[Record]:
+def _object(file: BufferedReader, path: Path, damage: Damage) -> Iterator[Record]:
     data = file.read(LARGEST_VALUE)
     if len(data) == LARGEST_VALUE:
         damage.note(TOO_LARGE, 1)
         return
     try:
-        value = whole_value(data, damage)
+        value = loads(data)
     except ValueError:
         # It is damaged, or the first of several values in a row.
         with opened(path, damage) as again:

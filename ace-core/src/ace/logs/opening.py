@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import zlib
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEAD_SIZE",
-    "LogFile",
     "NotALogError",
     "decoded",
     "kind_of_bytes",
     "kind_of_text",
     "opened",
+    "opened_bytes",
     "signature_of",
     "suffix_of",
 ]
@@ -136,12 +137,13 @@ def suffix_of(path: Path) -> str:
     return plain.suffix.lower()
 
 
-def opened(path: Path, damage: Damage) -> LogFile:
-    """Open a file of text.
+def opened(path: Path, damage: Damage, most: int | None = None) -> BufferedReader:
+    """Open a file of text, as UTF-8 without a byte order mark.
 
     Args:
         path: The file.
         damage: Where damage of the compressed data is noted.
+        most: How many bytes are read at most; None for all.
 
     Raises:
         OSError: It cannot be read.
@@ -154,13 +156,30 @@ def opened(path: Path, damage: Damage) -> LogFile:
     for signature, modules, command in _COMPRESSIONS:
         if signature.match(start):
             stored.close()
+            start = _first(_unpacked(path, modules, command))
+            # Opened again: a file that is damaged at its beginning cannot go back.
             stored, size = _unpacked(path, modules, command), None
-            start = _first(stored)
             break
+    return _log_file(stored, start, size, damage, most)
+
+
+def opened_bytes(data: bytes, damage: Damage) -> BufferedReader:
+    """Open a text in memory.
+
+    Args:
+        data: The text in any of the encodings of files.
+        damage: Where damage is noted.
+    """
+    return _log_file(io.BytesIO(data), data[:_SAMPLE], len(data), damage)
+
+
+def _log_file(
+    stored: BinaryIO, start: bytes, size: int | None, damage: Damage, most: int | None = None
+) -> BufferedReader:
     mark, encoding = next(((mark, name) for mark, name in _MARKS if start.startswith(mark)), (b"", _guessed(start)))
     stored.read(len(mark))
-    raw = _Utf8(stored, encoding, None if size is None else size - len(mark), damage)
-    return LogFile(raw)
+    raw = _Utf8(stored, encoding, None if size is None else size - len(mark), damage, most)
+    return BufferedReader(raw, HEAD_SIZE)
 
 
 def _unpacked(path: Path, modules: tuple[str, ...], command: str) -> BinaryIO:
@@ -174,13 +193,12 @@ def _unpacked(path: Path, modules: tuple[str, ...], command: str) -> BinaryIO:
 
 
 def _first(file: BinaryIO) -> bytes:
-    """Return the first bytes of unpacked data, and go back; damage is noted when they are read again."""
-    try:
-        start = file.read(_SAMPLE)
-    except (*_BROKEN_ARCHIVE, OSError):
-        return b""
-    file.seek(0)
-    return start
+    """Return the first bytes of unpacked data; damage is noted when they are read again."""
+    with file:
+        try:
+            return file.read(_SAMPLE)
+        except Exception:  # every module has an error of its own
+            return b""
 
 
 def _guessed(start: bytes) -> str:
@@ -195,25 +213,26 @@ def _guessed(start: bytes) -> str:
 class _Utf8(io.RawIOBase):
     """The content of a file as UTF-8. It ends where the file ended when it was opened, as a log may grow for ever."""
 
-    def __init__(self, file: BinaryIO, encoding: str, size: int | None, damage: Damage) -> None:
+    def __init__(
+        self, file: BinaryIO, encoding: str, size: int | None, damage: Damage, most: int | None = None
+    ) -> None:
         self._file = file
         self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
         self._left = size
         self._damage = damage
         self._waiting = b""
-        self.delivered = 0
-        """How many bytes have been read."""
+        self._most = most
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer)
+        view = memoryview(buffer)[: self._most]
         data = self._waiting or self._next(len(view))
         count = min(len(data), len(view))
         view[:count] = data[:count]
         self._waiting = data[count:]
-        self.delivered += count
+        self._most = None if self._most is None else self._most - count
         return count
 
     def _next(self, size: int) -> bytes:
@@ -233,7 +252,7 @@ class _Utf8(io.RawIOBase):
         try:
             # A larger read would lose what comes before the damage in it.
             return self._part(size)
-        except (*_BROKEN_ARCHIVE, OSError):
+        except Exception:  # every module has an error of its own
             self._damage.note(UNPACKED_IN_PART)
             self._left = 0
             return b""
@@ -246,19 +265,6 @@ class _Utf8(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-class LogFile(io.BufferedReader):
-    """An open log, as UTF-8 without a byte order mark."""
-
-    def __init__(self, raw: _Utf8) -> None:
-        super().__init__(raw, HEAD_SIZE)
-        self._content = raw
-
-    @property
-    def delivered(self) -> int:
-        """How many bytes have been read or are in the buffer."""
-        return self._content.delivered
 
 
 def kind_of_bytes(start: bytes) -> str:

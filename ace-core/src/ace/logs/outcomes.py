@@ -4,44 +4,57 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Outcome", "is_failed_output", "outcome_in", "success_of"]
+from ace.logs.building import key_of
+
+__all__ = ["Outcome", "is_failed_output", "is_infrastructure", "number_of", "outcome_in", "score_of", "success_of"]
 
 _GOOD: Final = frozenset(
     (
-        *(
-            "true",
-            "yes",
-            "y",
-            "1",
-            "c",
-            "success",
-            "successful",
-            "succeeded",
-            "pass",
-            "passed",
-            "ok",
-            "okay",
-            "correct",
-        ),
-        *("right", "resolved", "solved", "completed", "complete", "done", "good", "positive", "thumbs_up", "up", "win"),
+        *("true", "yes", "y", "1", "c", "success", "successful", "succeeded", "pass", "passed", "correct", "right"),
+        *("resolved", "solved", "good", "positive", "thumbs_up", "thumb_up", "thumbsup", "up", "upvote", "like"),
+        *("liked", "helpful", "satisfied", "accepted", "accept", "win", "won", "+1", "\N{THUMBS UP SIGN}"),
     )
 )
+_FINISHED: Final = frozenset(("ok", "okay", "completed", "complete", "done"))
+"""Words that mean success, except in the field that tells the state of the program."""
 _BAD: Final = frozenset(
     (
-        *("false", "no", "n", "0", "i", "failure", "failed", "fail", "error", "incorrect", "wrong", "unresolved"),
-        *("unsolved", "bad", "negative", "thumbs_down", "down", "rejected", "loss"),
+        *("false", "no", "n", "0", "i", "failure", "failed", "fail", "fails", "error", "errored", "incorrect", "wrong"),
+        *("unresolved", "unsolved", "not_resolved", "not_solved", "not_correct", "not_passed", "bad", "negative"),
+        *("thumbs_down", "thumb_down", "thumbsdown", "down", "downvote", "dislike", "disliked", "unhelpful", "-1"),
+        *("not_helpful", "dissatisfied", "unsatisfied", "rejected", "reject", "loss", "lost", "\N{THUMBS DOWN SIGN}"),
     )
 )
-_VERDICTS: Final = (
-    *("success", "succeeded", "passed", "pass", "correct", "is_correct", "resolved", "solved", "is_success", "verdict"),
-    *("outcome", "status", "state", "label", "grade", "result_status"),
+_INFRASTRUCTURE: Final = frozenset(
+    (
+        *("timeout", "timed_out", "cancelled", "canceled", "aborted", "interrupted", "killed", "skipped", "pending"),
+        *("infrastructure_error", "unexpected_error", "user_error", "harness_error", "environment_error", "error_eval"),
+        *("test_timeout", "rate_limited", "running", "in_progress", "queued"),
+    )
 )
+"""Words for what was not the agent's fault, or is not over."""
+_VERDICTS: Final = (
+    *("success", "succeeded", "successful", "is_success", "passed", "pass", "correct", "is_correct", "resolved"),
+    *("is_resolved", "solved", "is_solved", "verdict", "outcome", "thumbs", "thumb"),
+)
+_LABELS: Final = ("label", "grade")
+_STATES: Final = ("status", "state", "result_status", "termination_reason")
 _FAILURES: Final = ("error", "exception", "error_message")
-_NUMBERS: Final = ("reward", "score", "scores", "rating", "vote", "thumb", "thumbs", "feedback_score")
+_NUMBERS: Final = (
+    *("reward", "score", "scores", "rating", "vote", "feedback_score", "user_score", "user_rating", "final_score"),
+    *("accuracy", "exact_match", "em"),
+)
+_THRESHOLDS: Final = ("threshold", "pass_threshold", "passing_score", "min_score")
+_INSIDE: Final = (
+    *("evaluation", "eval", "eval_result", "evaluation_result", "grading", "grading_result", "reward_info", "metrics"),
+    *("result", "test_result", "report", "feedback", "user_feedback", "annotation", "judgement", "judgment"),
+)
+"""Objects in a record that may tell its outcome, and words of a person that do."""
 _EXIT_CODES: Final = ("exit_code", "exitcode", "returncode", "return_code")
+_LEAST_OF_SCALE: Final = 3
 
 
 class Outcome(NamedTuple):
@@ -75,45 +88,148 @@ def success_of(value: object, *, is_number: bool = False) -> bool | None:
         if value in (0, 1):
             return value == 1
         return False if is_number and value < 0 else None
-    if not isinstance(value, str):
-        return None
-    word = re.sub(r"[\s-]+", "_", value.strip().lower())
-    if word in _GOOD:
+    word = _word(value)
+    if word in _GOOD or word in _FINISHED:
         return True
     return False if word in _BAD else None
 
 
-def outcome_in(fields: Mapping[str, Any]) -> Outcome:
-    """Return the outcome that the fields of a record name: verdicts first, then errors, then scores.
+def is_infrastructure(value: object) -> bool:
+    """Return whether a word means that the run ended for a reason that was not the agent's, or has not ended.
+
+    Args:
+        value: The value of a field such as `status`.
+
+    Example:
+        >>> is_infrastructure("Timed out"), is_infrastructure("failed")
+        (True, False)
+    """
+    return _word(value) in _INFRASTRUCTURE
+
+
+def outcome_in(fields: Mapping[str, Any], scales: Mapping[str, Sequence[float]] | None = None) -> Outcome:
+    """Return the outcome that the fields of a record name: verdicts first, then errors, scores, and states.
 
     Args:
         fields: The fields. Capitals and underscores in their names do not matter.
+        scales: For fields with numbers, all numbers that the records of the file have in them.
 
     Example:
         >>> outcome_in({"id": 7, "reward": 0.0})
         Outcome(success=False, score=0.0, source='reward')
+        >>> outcome_in({"status": "success", "score": 0.3, "threshold": 0.5}).success
+        False
     """
-    squeezed = {re.sub(r"[\s_-]+", "", name).lower(): (name, value) for name, value in fields.items()}
+    found = _Fields(fields)
+    state = next((name for name, value in found.of(_STATES) if is_infrastructure(value)), None)
+    if state is not None:
+        return Outcome(None, None, state)
+    for outcomes in (_verdicts(found), _failures(found), _scores(found, scales or {}), _inside(fields), _states(found)):
+        best = next((outcome for outcome in outcomes if outcome.success is not None), None)
+        if best is not None:
+            return best
+    return next(_scores(found, scales or {}), UNKNOWN)
 
-    def values(names: Iterable[str]) -> Iterable[tuple[str, Any]]:
-        return (squeezed[key] for name in names if (key := name.replace("_", "")) in squeezed)
 
-    for name, value in values(_VERDICTS):
-        success = success_of(value)
-        if success is not None:
-            return Outcome(success, number_of(value), name)
-    for name, value in values(_EXIT_CODES):
+class _Fields:
+    """The fields of a record by their names without capitals, hyphens and underscores."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = {key_of(name): (name, value) for name, value in fields.items()}
+
+    def of(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        return (self._fields[key] for name in names if (key := key_of(name)) in self._fields)
+
+
+def _verdicts(found: _Fields) -> Iterator[Outcome]:
+    for name, value in found.of(_VERDICTS):
+        yield Outcome(success_of(value), number_of(value), name)
+    for name, value in found.of(_LABELS):
+        # A label or a grade is often a class or a school grade, such as 1, C or positive.
+        if isinstance(value, bool) or (len(_word(value)) > 1 and _word(value) not in ("positive", "negative", "no")):
+            yield Outcome(success_of(value), None, name)
+    for name, value in found.of(_EXIT_CODES):
         if isinstance(value, int) and not isinstance(value, bool):
-            return Outcome(value == 0, None, name)
-    for name, value in values(_FAILURES):
-        if value not in (None, "", False, {}, []):
-            return Outcome(False, None, name)
-    for name, value in values(_NUMBERS):
-        score = number_of(value)
-        success = success_of(value if score is None else score, is_number=True)
-        if success is not None or score is not None:
-            return Outcome(success, score, name)
-    return UNKNOWN
+            yield Outcome(value == 0, None, name)
+    for name, value in found.of(_STATES):
+        if success_of(value) is False:
+            yield Outcome(False, None, name)
+
+
+def _failures(found: _Fields) -> Iterator[Outcome]:
+    for name, value in found.of(_FAILURES):
+        if value and _word(value) not in ("none", "null", "nan", "no", "false", "n/a", "-", "0"):
+            yield Outcome(False, None, name)
+
+
+def _scores(found: _Fields, scales: Mapping[str, Sequence[float]]) -> Iterator[Outcome]:
+    threshold = next((number for _, value in found.of(_THRESHOLDS) if (number := number_of(value)) is not None), None)
+    for name, value in found.of(_NUMBERS):
+        score = score_of(value)
+        if score is None:
+            success = _agreed(value)
+            if success is not None:
+                yield Outcome(success, None, name)
+        elif threshold is not None:
+            yield Outcome(score >= threshold, score, name)
+        else:
+            yield Outcome(_on_scale(score, scales.get(name, ())), score, name)
+
+
+def _on_scale(score: float, scale: Sequence[float]) -> bool | None:
+    """Return what a score means among those of the other records: 1 of 5 stars is not a success."""
+    if not any(other > 1 for other in scale):
+        return success_of(score, is_number=True)
+    is_stars = len(scale) >= _LEAST_OF_SCALE and all(other in (1, 2, 3, 4, 5) for other in scale)
+    if is_stars and min(scale) <= 2 and max(scale) >= 4:
+        return None if score == 3 else score > 3
+    return False if score <= 0 else None
+
+
+def _agreed(value: object) -> bool | None:
+    """Return the success on which several scores agree."""
+    if isinstance(value, dict):
+        if "value" in value or "score" in value or "passed" in value:
+            inner = next(value[name] for name in ("passed", "value", "score") if name in value)
+            return success_of(inner, is_number=True)
+        items: list[Any] = list(value.values())
+    elif isinstance(value, list):
+        items = value
+    else:
+        return success_of(value)
+    found = {_agreed(item) if isinstance(item, dict) else success_of(item, is_number=True) for item in items}
+    return found.pop() if len(found) == 1 else None
+
+
+def _inside(fields: Mapping[str, Any]) -> Iterator[Outcome]:
+    for name, value in _Fields(fields).of(_INSIDE):
+        if isinstance(value, dict):
+            outcome = outcome_in({key: item for key, item in value.items() if not isinstance(item, dict | list)})
+            yield Outcome(outcome.success, outcome.score, f"{name}.{outcome.source}")
+        elif _word(value) in _GOOD | _BAD and len(_word(value)) > 1:
+            yield Outcome(success_of(value), None, name)
+
+
+def _states(found: _Fields) -> Iterator[Outcome]:
+    """A state only says that nothing was raised, so that everything else has precedence."""
+    for name, value in found.of(_STATES):
+        if _word(value) in _GOOD:
+            yield Outcome(True, None, name)
+
+
+def _word(value: object) -> str:
+    return re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) and value != "-1" else str(value)
+
+
+def score_of(value: object) -> float | None:
+    """Return a score: a number, or the number in an object with a `score` or `value`.
+
+    Args:
+        value: The value of a field with a score.
+    """
+    if isinstance(value, dict):
+        return next((number_of(value[name]) for name in ("score", "value", "reward") if name in value), None)
+    return number_of(value)
 
 
 def number_of(value: object) -> float | None:
@@ -131,9 +247,8 @@ def number_of(value: object) -> float | None:
 
 
 _FAILED_TEXT: Final = re.compile(
-    r"\s*(?:Observation:\s*)?(?:error\b|traceback \(most recent call last\)|<tool_use_error>"
-    r"|<returncode>(?!0</)|exit code:? (?!0\b)\d+|the tool execution failed)",
-    re.IGNORECASE,
+    r"\s*(?:Observation:\s*)?(?:(?i:error\b|traceback \(most recent call last\)|<tool_use_error>"
+    r"|<returncode>(?!0</)|exit code:? (?!0\b)\d+|the tool execution failed)|[A-Z]\w*(?:Error|Exception)[:(])"
 )
 _EXITED: Final = re.compile(r"^Process exited with code (?!0$)-?\d+\s*$|^command timed out after", re.MULTILINE)
 
@@ -158,7 +273,10 @@ def is_failed_output(output: object) -> bool:
                 return is_failed_output(json.loads(output))
             except (ValueError, RecursionError):
                 pass
-        return _FAILED_TEXT.match(output) is not None or _EXITED.search(output.partition("\nOutput:")[0]) is not None
+        return (
+            _FAILED_TEXT.match(output) is not None
+            or _EXITED.search(re.split(r"^Output:", output, maxsplit=1, flags=re.MULTILINE)[0]) is not None
+        )
     if not isinstance(output, dict):
         return False
     if output.get("is_error") is True or output.get("isError") is True or output.get("success") is False:

@@ -186,30 +186,30 @@ def read_source(source: Source, reader: LogReader) -> Iterator[Run | Problem]:
         source: The source.
         reader: Its reader.
     """
-    first: Run | None = None
+    # What comes before the second run is held back: whether there is one decides the place of the first.
+    held: list[Run | Problem] = []
     number = 0
     try:
         for found in reader.runs(source):
-            if isinstance(found, Problem):
-                yield found
+            number += isinstance(found, Run)
+            if number < 2:
+                held.append(found)
                 continue
-            number += 1
-            if number == 2 and first is not None:
-                yield _placed(first, source, reader, 1)
-            if number == 1:
-                first = found  # its place depends on whether there are others
-            else:
-                yield _placed(found, source, reader, number)
+            if held:
+                yield from (_placed(item, source, reader, 1) for item in held)
+                held = []
+            yield _placed(found, source, reader, number)
     except Exception as error:  # of a plugin, or of a file that changes while it is read
         _logger.debug("the reader %r failed", reader.name, exc_info=True)
-        yield source.problem(f"the reader {reader.name!r} failed: {type(error).__name__}: {error_text(error)}")
-    if number == 1 and first is not None:
-        yield _placed(first, source, reader, None)
+        held.append(source.problem(f"the reader {reader.name!r} failed: {type(error).__name__}: {error_text(error)}"))
+    yield from (_placed(item, source, reader, None) for item in held)
     yield from source.problems
 
 
-def _placed(run: Run, source: Source, reader: LogReader, number: int | None) -> Run:
+def _placed(run: Run | Problem, source: Source, reader: LogReader, number: int | None) -> Run | Problem:
     """Return a run with its format and its place: its own name, or the file and what tells it from others in it."""
+    if isinstance(run, Problem):
+        return run
     own = run.place or ("" if number is None else str(number))
     return replace(run, place=f"{source.name}#{own}" if own.isdigit() else own or source.name, format=reader.name)
 

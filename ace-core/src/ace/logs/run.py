@@ -36,11 +36,12 @@ class Step:
     speaker: Speaker
     """Who speaks: calls and thoughts are those of the agent, results those of a tool."""
     name: str = ""
-    """The tool, for calls and results; otherwise the name that the log gives the speaker, mostly empty."""
+    """The tool, for calls and results; for thoughts the sub-agent, if one thinks; otherwise the name that the log gives
+    the speaker, mostly empty."""
     content: str = ""
     """The text; for a call, its arguments as JSON, or the raw text that was passed."""
     is_error: bool = False
-    """Whether the tool failed, or the call was denied."""
+    """Whether the tool or the model failed, or the call was denied."""
     place: str = ""
     """Its position in the log: the number of a line, or `2.1` for a part of it."""
     call_id: str = ""
@@ -112,6 +113,8 @@ class Run:
     """The name of the reader."""
     skill_ids: tuple[str, ...] = ()
     """The skills that the agent cited."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """What else is known about the run, for the metadata of the trace: a version, or what of the log is not read."""
     rest: Mapping[str, object] = field(default_factory=dict)
     """Further fields of the record which a reader of the trace may want to see, as JSON values."""
 
@@ -126,7 +129,7 @@ class Run:
             "duration_seconds": seconds,
             "score": self.score,
         }
-        metadata = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
+        known = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
         trace = {
             "schema": 1,
             "trace_id": self.id,
@@ -141,7 +144,7 @@ class Run:
             "steps": steps,
             "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
-            "metadata": {name: value for name, value in metadata.items() if value},
+            "metadata": {**{name: value for name, value in known.items() if value}, **self.metadata},
             "rest": dict(self.rest),
         }
         return cast("StandardTraceDict", trace)
@@ -149,7 +152,7 @@ class Run:
     def _feedback(self, steps: Sequence[TraceStep]) -> list[str]:
         """Return what was said about the run, and the failures in it, which need not have failed the whole run."""
         interrupted = ["The run was interrupted."] if self.is_interrupted else []
-        return [*interrupted, *([self.reason] if self.reason else []), *failed_steps(steps)]
+        return [*interrupted, *([self.reason] if self.reason else []), *failed_steps(map(_plain, self.steps))]
 
     def _corrections(self, steps: Sequence[TraceStep]) -> list[TraceCorrection]:
         return corrections_in(steps) or correction_in_feedback(self.task, self.answer, self.reason, self.truth or "")
@@ -165,6 +168,8 @@ class Problem:
     """The line, from 1; None if the problem is the file itself."""
     reason: str
     """What is wrong, and what to do about it."""
+    count: int = 1
+    """How often it occurs in the file, for damage that is named once."""
     kind: Literal["loss", "notice", "doubt"] = "loss"
     """`loss` if something is not read, `notice` if everything is, `doubt` if a person should decide before paying."""
 
@@ -194,7 +199,14 @@ def _trace_steps(steps: tuple[Step, ...]) -> list[TraceStep]:
     ]
 
 
+def _plain(step: Step) -> TraceStep:
+    """Return a step without the id of its call, so that equal failures are told once."""
+    return trace_step(step.kind, step.name, step.content, step.place, is_error=step.is_error)
+
+
 def _name(step: Step, adjacent: set[str]) -> str:
+    if step.kind == "message" and step.speaker in ("person", "agent"):
+        return _NAMES[step.speaker]  # whatever the log calls them: who corrects whom is read from these names
     if step.kind in ("message", "thought"):
-        return _NAMES[step.speaker]
+        return step.name or _NAMES[step.speaker]
     return step.name if not step.call_id or step.call_id in adjacent else f"{step.name} #{step.call_id}".strip()

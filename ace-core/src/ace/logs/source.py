@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ace.logs import decoding
 from ace.logs.head import Head, Record, Shape
 from ace.logs.run import Problem
 
-__all__ = ["HEAD_RECORDS", "Source", "file_source", "live_source"]
+__all__ = ["HEAD_RECORDS", "Source", "file_source", "live_source", "text_source"]
 
 HEAD_RECORDS: Final = 50
 """How many records a head has at most."""
@@ -23,10 +23,10 @@ class Source:
         path: The file or folder; for an object in memory, a name.
         name: What people know it as, which differs from the path if the file is a copy.
         head: Its beginning.
-        live: The values, for an object in memory.
+        live: The records, for an object in memory.
     """
 
-    def __init__(self, path: Path, name: str, head: Head, live: Sequence[Any] = ()) -> None:
+    def __init__(self, path: Path, name: str, head: Head, live: Sequence[Record] = ()) -> None:
         self.path = path
         self.name = name
         self.head = head
@@ -45,7 +45,7 @@ class Source:
         For a list these are its elements, for one object the object itself.
         """
         if self.head.shape == "live":
-            yield from (Record(value, number) for number, value in enumerate(self._live, 1))
+            yield from self._live
         elif self.head.shape == "object" and self.head.records:
             yield Record(self.head.records[0], 1)
         else:
@@ -53,6 +53,8 @@ class Source:
 
     def text(self) -> str:
         """Return the whole text, decoded."""
+        if self.head.shape == "live":
+            return "\n".join(value for value in self._live if isinstance(value, str))
         return decoding.text(self.path, self.name, self.problems)
 
     def problem(
@@ -65,7 +67,7 @@ class Source:
             line: The line, from 1.
             kind: See `Problem.kind`.
         """
-        return Problem(self.name, line, reason, kind)
+        return Problem(self.name, line, reason, kind=kind)
 
 
 def file_source(path: Path, name: str = "") -> Source:
@@ -88,8 +90,31 @@ def live_source(value: object) -> Source:
     Args:
         value: A JSON value. The elements of a list are the records.
     """
-    records = value if isinstance(value, list) else [value]
-    first = records[0] if records else None
+    values = value if isinstance(value, list) else [value]
+    return _live([Record(item, number) for number, item in enumerate(values, 1)], "trace")
+
+
+def text_source(text: str | bytes, name: str = "text") -> Source:
+    """Return the source of JSON Lines in memory, with the same tolerance as for a file.
+
+    Args:
+        text: The lines, for example what a program printed.
+        name: What people know it as.
+
+    Example:
+        >>> source = text_source('{"a": 1}\\n{"a": 2}{"a": 3}\\n{"a": ')
+        >>> [record.value["a"] for record in source.records()], len(source.problems)
+        ([1, 2, 3], 2)
+    """
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    problems: list[Problem] = []
+    source = _live(list(decoding.records_of_lines(data, name, problems)), name)
+    source.problems = problems
+    return source
+
+
+def _live(records: Sequence[Record], name: str) -> Source:
+    first = records[0].value if records else None
     keys = frozenset(first) if isinstance(first, dict) else frozenset()
-    head = Head(path=Path("trace"), shape="live", records=records[:HEAD_RECORDS], keys=keys)
-    return Source(Path("trace"), "trace", head, records)
+    values = [record.value for record in records[:HEAD_RECORDS]]
+    return Source(Path(name), name, Head(path=Path(name), shape="live", records=values, keys=keys), records)

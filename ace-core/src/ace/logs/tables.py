@@ -8,12 +8,13 @@ import itertools
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from typing import Final, NamedTuple
 
 from ace.logs.damage import BAD_ROW, Damage
 from ace.logs.head import Record
-from ace.logs.json_values import whole_value
-from ace.logs.opening import LogFile, decoded
+from ace.logs.json_values import decode
+from ace.logs.opening import decoded
 
 __all__ = ["TABLE_SUFFIXES", "TableFormat", "table_format", "table_records"]
 
@@ -107,7 +108,7 @@ def _reader(lines: Iterator[str], table: TableFormat) -> Iterator[list[str]]:
     return csv.reader(lines, delimiter=table.delimiter, skipinitialspace=table.skips_blanks, strict=True)
 
 
-def table_records(file: LogFile, table: TableFormat, damage: Damage) -> Iterator[Record]:
+def table_records(file: BufferedReader, table: TableFormat, damage: Damage) -> Iterator[Record]:
     """Yield the rows after the header as dicts. Cells are texts, unless they hold a JSON object or list.
 
     Args:
@@ -119,7 +120,7 @@ def table_records(file: LogFile, table: TableFormat, damage: Damage) -> Iterator
 
 
 class _Rows:
-    def __init__(self, file: LogFile, table: TableFormat, damage: Damage) -> None:
+    def __init__(self, file: BufferedReader, table: TableFormat, damage: Damage) -> None:
         self._file = file
         self._table = table
         self._damage = damage
@@ -169,7 +170,7 @@ def _value(cell: str) -> object:
     if cell[:1] not in ("{", "["):
         return cell
     try:
-        value = whole_value(cell.encode(), Damage())
+        value, end = decode(cell, 0)
     except ValueError:
         return cell
-    return value if isinstance(value, dict | list) else cell
+    return cell if cell[end:].strip() else value

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
-from ace.logs.reading import reader_for, readers
-from ace.logs.run import Run
+from ace.logs.reading import read_runs, reader_for, readers
+from ace.logs.run import Problem, Run
 from ace.logs.source import live_source
 from ace.logs.spool import StoredTrace
 from ace.protocols.trace_converters import TraceConversionError, converted_trace, find_trace_converter
@@ -61,7 +62,8 @@ def read_trace(trace: object) -> StandardTrace:
 
     Raises:
         AmbiguousTraceError: Two converters claim the trace with the same score.
-        TraceConversionError: The converter that claims it cannot convert it, or it holds several runs.
+        TraceConversionError: The converter that claims it cannot convert it, it holds several runs, or a reader
+            recognises it and says why it cannot read it.
 
     Example:
         >>> trace = read_trace({"task": "2+2?", "output": 4, "temperature": 1})
@@ -78,7 +80,10 @@ def read_trace(trace: object) -> StandardTrace:
     plain = _plain(trace)
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
-    runs = _runs_or_one(plain)
+    found = list(_found_in(trace if isinstance(trace, Path) else plain))
+    runs = _runs_or_one(found, plain)
+    if not runs and (problem := next((item for item in found if isinstance(item, Problem)), None)) is not None:
+        raise TraceConversionError(problem.reason)
     if len(runs) > 1:
         raise TraceConversionError(
             f"this {type(trace).__name__} holds {len(runs)} runs; give the runs to the runner one by one: "
@@ -106,13 +111,13 @@ def traces_in(value: object) -> list[object]:
     if value is None or isinstance(value, StoredTrace | AnswerTrace) or find_trace_converter(value) is not None:
         return [value]
     plain = _plain(value)
-    runs = [] if isinstance(plain, dict) and _is_standard(plain) else _runs_or_one(plain)
+    runs = [] if isinstance(plain, dict) and _is_standard(plain) else _runs_or_one(_found_in(plain), plain)
     return [_from_run(run) for run in runs] if len(runs) > 1 else [value]
 
 
-def _runs_or_one(plain: Plain) -> list[Run]:
+def _runs_or_one(found: Iterable[Run | Problem], plain: Plain) -> list[Run]:
     """Return the runs in a value. A list whose items are not all runs is one: the caller says that it is one trace."""
-    runs = runs_in(plain)
+    runs = [item for item in found if isinstance(item, Run)]
     if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
         return [_of_items(plain)]
     return runs
@@ -140,15 +145,23 @@ def runs_in(value: object) -> list[Run]:
     """Return the runs in an object in memory, such as the parsed content of a log.
 
     Args:
-        value: Any object.
+        value: Any object; of a `Path`, the log there is read.
 
     Example:
         >>> [run.task for run in runs_in([{"question": "2+2?", "answer": "4"}, {"question": "3+3?", "answer": "6"}])]
         ['2+2?', '3+3?']
     """
-    source = live_source(_plain(value))
+    return [found for found in _found_in(value if isinstance(value, Path) else _plain(value)) if isinstance(found, Run)]
+
+
+def _found_in(value: Path | Plain) -> Iterator[Run | Problem]:
+    if isinstance(value, Path):
+        yield from read_runs(value)
+        return
+    source = live_source(value)
     reader = reader_for(source.head, readers())
-    return [] if reader is None else [found for found in reader.runs(source) if isinstance(found, Run)]
+    if reader is not None:
+        yield from reader.runs(source)
 
 
 _OWN: Final = ("check", "corrections", "skill_ids")

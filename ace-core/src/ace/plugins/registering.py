@@ -70,13 +70,6 @@ _BUILT_IN.specs = {
     ),
     "trace_converters": (
         TraceConverterSpec(
-            name="otlp",
-            target="ace.otlp:OtlpToTrace",
-            recognises="ace.otlp:recognise",
-            parts="ace.otlp:parts_of",
-            summary="Read exports of OpenTelemetry spans with GenAI or OpenInference attributes",
-        ),
-        TraceConverterSpec(
             name="execution_trace",
             target="ace.trace_log:ExecutionToTrace",
             accepts="ace.trace_log.execution:ExecutionTrace",

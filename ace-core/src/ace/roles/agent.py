@@ -16,12 +16,12 @@ from ace.protocols.roles import SkillbookReader
 from ace.roles.prompts import (
     AGENT_PROMPT,
     PromptTemplate,
-    extract_cited_skill_ids,
     format_optional,
     recent_reflections_section,
     skills_for_prompt,
 )
 from ace.roles.role_answers import checked_client, usable_answer
+from ace.skill import extract_cited_skill_ids
 
 __all__ = ["Agent"]
 

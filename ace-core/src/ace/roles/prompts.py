@@ -32,7 +32,6 @@ __all__ = [
     "Fence",
     "PromptTemplate",
     "WordRun",
-    "extract_cited_skill_ids",
     "first_repeated",
     "format_optional",
     "make_skillbook_excerpt",
@@ -339,24 +338,6 @@ def _skills_of_reader(skillbook: SkillbookReader, query: str, budget: int) -> st
     if estimate_tokens(whole) <= budget:
         return whole
     return skillbook.as_prompt(budget_tokens=budget, query=query[:_LONGEST_QUERY])
-
-
-# The first word of a section, a hyphen, and at least five digits; with or without brackets.
-_SKILL_ID = re.compile(r"(?<![\w-])[^\W_](?:[\w-]*\w)?-\d{5,}(?!-?\w)")
-
-
-def extract_cited_skill_ids(text: str) -> list[str]:
-    """Return the ids of the skills that a text cites, in the order of their first citation, without duplicates.
-
-    Args:
-        text: The reasoning of an agent.
-
-    Example:
-        >>> extract_cited_skill_ids("By [maths-00002] and [geography-00001, maths-00002] it is 4.")
-        ['maths-00002', 'geography-00001']
-    """
-    instance_of("text", text, str)
-    return list(dict.fromkeys(_SKILL_ID.findall(text)))
 
 
 def format_optional(value: str | None) -> str:

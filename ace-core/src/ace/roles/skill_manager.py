@@ -19,13 +19,12 @@ from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     Fence,
     PromptTemplate,
-    extract_cited_skill_ids,
     format_optional,
     skills_for_prompt,
 )
 from ace.roles.rendering import cut_middle
 from ace.roles.role_answers import checked_client, usable_answer
-from ace.skill import TAGS, Skill
+from ace.skill import TAGS, Skill, extract_cited_skill_ids
 from ace.skillbook.line_formats import one_line
 from ace.updates import OPERATION_TYPES, UpdateBatch, UpdateOperation
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ace.testing.execute_step import ExecuteStepConformance
     from ace.testing.extra_steps import ExtraStepsConformance
     from ace.testing.integration import IntegrationConformance
+    from ace.testing.log_reader import LogReaderConformance
     from ace.testing.models import EmbedderConformance, LLMClientConformance
     from ace.testing.plugin import PluginConformance
     from ace.testing.runner import RunnerConformance
@@ -31,6 +32,7 @@ __all__ = [
     "ExtraStepsConformance",
     "IntegrationConformance",
     "LLMClientConformance",
+    "LogReaderConformance",
     "ObserverConformance",
     "PluginConformance",
     "RunnerConformance",
@@ -49,6 +51,7 @@ _find, __dir__ = lazy_exports(
         "ExtraStepsConformance": "extra_steps",
         "IntegrationConformance": "integration",
         "LLMClientConformance": "models",
+        "LogReaderConformance": "log_reader",
         "ObserverConformance": "command",
         "PluginConformance": "plugin",
         "RunnerConformance": "runner",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from ace.integrations import Record, list_in, mapping_in, text_in
-from ace_openclaw.reading.json_lines import read_lines
+from ace.logs import file_source
 from ace_openclaw.reading.session import SessionReadError, StoredSession, session_of_events
 
 __all__ = ["BRANCH_FILE", "is_exported", "read_exported", "session_of_export"]
@@ -41,12 +41,13 @@ def read_exported(path: Path) -> StoredSession:
     if not beside.exists() or all(isinstance(entry, dict) for entry in list_in(record, "entries")):
         return session_of_export(record, source=str(file))
     # Of a longer session, the branch holds the beginning only; the events beside it are whole.
-    lines = read_lines(beside.read_bytes())
-    events = [mapping_in(record, "header"), *map(_entry, lines.records)]
+    source = file_source(beside)
+    lines = [line for line in source.records() if isinstance(line.value, dict)]
+    events = [mapping_in(record, "header"), *(_entry(line.value) for line in lines)]
     return session_of_events(
         [event for event in events if event],
-        places=["0", *(number for number, event in zip(lines.numbers, events[1:], strict=True) if event)],
-        skipped_lines=lines.skipped,
+        places=["0", *(str(line.line) for line, event in zip(lines, events[1:], strict=True) if event)],
+        skipped_lines=sum(problem.count for problem in source.problems),
         source=str(beside),
         leaf_id=text_in(record, "leafId"),
     )

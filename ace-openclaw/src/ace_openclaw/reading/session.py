@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ace.integrations import Record, mapping_in, text_in
 
-__all__ = ["SessionReadError", "StoredSession", "session_of_events"]
+__all__ = ["KNOWN_ROLES", "SessionReadError", "StoredSession", "session_of_events"]
 
 KNOWN_TYPES = frozenset(
     {
@@ -16,7 +16,7 @@ KNOWN_TYPES = frozenset(
         *("reset", "run", "session", "session_info", "thinking_level_change"),
     }
 )
-KNOWN_ROLES = frozenset({"user", "assistant", "toolResult"})
+KNOWN_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
 
 class SessionReadError(ValueError):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ace.integrations import Record, checked_arguments, text_in
+from ace.logs import NotALogError, Source, file_source, live_source, text_source
 from ace_openclaw.reading.captured import is_captured_turn, sessions_of_captured_turns
-from ace_openclaw.reading.compressed import decompressed
 from ace_openclaw.reading.database import read_database
 from ace_openclaw.reading.exported import BRANCH_FILE, is_exported, read_exported, session_of_export
-from ace_openclaw.reading.json_lines import Lines, read_lines
 from ace_openclaw.reading.session import SessionReadError, StoredSession, session_of_events
 
-__all__ = ["SessionSource", "is_sidecar", "read_session", "read_sessions"]
+__all__ = ["SessionSource", "is_sidecar", "read_session", "read_sessions", "sessions_of_source"]
 
 SessionSource = StoredSession | str | bytes | os.PathLike[str] | Mapping[str, object] | Iterable[Mapping[str, object]]
 """A session, its events, an exported session, captured turns, or the path or content of a file that holds them."""
-
-_SQLITE = b"SQLite format 3\x00"
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
 @checked_arguments()
@@ -63,15 +58,38 @@ def read_sessions(source: SessionSource) -> list[StoredSession]:
     if isinstance(source, StoredSession):
         return [source]
     if isinstance(source, Mapping):
-        return _of_records([source], ["1"], 0, "")
+        return sessions_of_source(live_source([source]))
     if isinstance(source, str) and (not source.strip() or "\n" in source or source.lstrip().startswith("{")):
         source = source.encode("utf-8", "surrogatepass")
     if isinstance(source, bytes):
-        return _of_bytes(source, "")
+        return sessions_of_source(text_source(source, ""))
     if isinstance(source, str | os.PathLike):
         return _of_path(Path(source))
-    items = list(source)
-    return _of_records(items, [str(number) for number in range(1, len(items) + 1)], 0, "")
+    return sessions_of_source(live_source(list(source)))
+
+
+def sessions_of_source(source: Source) -> list[StoredSession]:
+    """Return the sessions of a source.
+
+    Args:
+        source: A file, a folder with an export, a database, or records in memory.
+
+    Raises:
+        SessionReadError: It does not contain a session of OpenClaw.
+    """
+    if source.shape == "sqlite":
+        return read_database(source.path)
+    if source.shape == "folder" or source.path.name == BRANCH_FILE:
+        return [read_exported(source.path)]
+    records = list(source.records())
+    name = "" if source.shape == "live" else str(source.path)
+    return _of_records(
+        [record.value for record in records],
+        [str(record.line) for record in records],
+        sum(problem.count for problem in source.problems),
+        name,
+        next((str(problem) for problem in source.problems), ""),
+    )
 
 
 def is_sidecar(record: Record) -> bool:
@@ -81,51 +99,21 @@ def is_sidecar(record: Record) -> bool:
 
 def _of_path(path: Path) -> list[StoredSession]:
     try:
-        if path.is_dir():
-            if (path / BRANCH_FILE).exists():
-                return [read_exported(path)]
+        if path.is_dir() and not (path / BRANCH_FILE).exists():
             raise SessionReadError(f"{path} is a folder without {BRANCH_FILE}; give a session file in it")
-        if path.name == BRANCH_FILE:
-            return [read_exported(path)]
-        with path.open("rb") as file:
-            start = file.read(len(_SQLITE))
-        if start == _SQLITE:
-            return read_database(path)
-        return _of_bytes(path.read_bytes(), str(path))
+        return sessions_of_source(file_source(path))
     except FileNotFoundError:
         raise SessionReadError(
             f"no such file: {str(path)!r}; OpenClaw keeps its sessions in ~/.openclaw/agents/AGENT"
         ) from None
     except OSError as error:
         raise SessionReadError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _of_bytes(data: bytes, source: str) -> list[StoredSession]:
-    if data.startswith(_ZSTANDARD):
-        try:
-            data = decompressed(data)
-        except ValueError as error:
-            raise SessionReadError(f"{source + ': ' if source else ''}{error}") from error
-    whole = _whole(data)
-    if whole is not None:
-        return _of_records([whole], ["1"], 0, source)
-    lines = read_lines(data)
-    return _of_records(lines.records, lines.numbers, lines.skipped, source, lines)
-
-
-def _whole(data: bytes) -> Record | None:
-    """Return the object of a file that is one JSON object on several lines, such as an export."""
-    if b'"entries"' not in data:
-        return None
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
+    except NotALogError as error:
+        raise SessionReadError(f"{path}: no events of OpenClaw found: it is {error}") from error
 
 
 def _of_records(
-    records: Sequence[Record], places: Sequence[str], skipped: int, source: str, lines: Lines | None = None
+    records: Sequence[Record], places: Sequence[str], skipped: int, source: str, problem: str
 ) -> list[StoredSession]:
     anything: Sequence[object] = records  # a caller may pass something that is not an object
     objects = [record for record in anything if isinstance(record, Mapping)]
@@ -143,16 +131,33 @@ def _of_records(
         turns, spots = zip(*captured, strict=True)
         passed_over = skipped + len(records) - len(captured)
         return sessions_of_captured_turns(turns, source=source, places=spots, skipped_lines=passed_over)
+    starts = _starts(records)
+    if len(starts) > 1:
+        ends = [*starts[1:], len(records)]
+        return [
+            session_of_events(
+                records[start:end], places=places[start:end], skipped_lines=0 if start else skipped, source=source
+            )
+            for start, end in zip([0, *starts[1:]], ends, strict=True)
+        ]
     session = session_of_events(records, places=places, skipped_lines=skipped, source=source)
     if not session.session_id and not any(_is_event(event) for event in session.events):
         if not objects and not skipped:
             raise SessionReadError(f"{where}no events of OpenClaw found: it is empty")
-        problem = f" ({lines.problem})" if lines is not None and lines.problem else ""
         raise SessionReadError(
             f"{where}no events of OpenClaw found, but {len(objects)} other records and {skipped} lines "
-            f"without a JSON object{problem}"
+            f"without a JSON object{f' ({problem})' if problem else ''}"
         )
     return [session]
+
+
+def _starts(records: Sequence[object]) -> list[int]:
+    """Return the places of the headers of sessions; one that is repeated begins none."""
+    found: dict[str, int] = {}
+    for at, record in enumerate(records):
+        if isinstance(record, Mapping) and record.get("type") == "session":
+            found.setdefault(text_in(record, "id"), at)
+    return list(found.values())
 
 
 def _is_turn(record: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.plugins import ExecuteStepSpec, TraceConverterSpec, hookimpl
+from ace.plugins import ExecuteStepSpec, LogReaderSpec, TraceConverterSpec, hookimpl
 
 ACE_API = 1
 
@@ -24,11 +24,16 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Yield the converter of results and logs, which does not need the framework."""
+    """Yield the converter of results, which does not need the framework."""
     yield TraceConverterSpec(
         name="acme",
         target="ace_acme.to_trace:AcmeToTrace",
         accepts="ace_acme.result:AcmeResult",
-        recognises="ace_acme.recognise:recognise",
-        summary="Read what Acme agents did",
+        summary="Convert what Acme agents did",
     )
+
+
+@hookimpl
+def ace_log_readers() -> Iterator[LogReaderSpec]:
+    """Yield the reader of logs, which does not need the framework either."""
+    yield LogReaderSpec(name="acme", target="ace_acme.logs:AcmeLogs", summary="Read the logs of Acme agents")

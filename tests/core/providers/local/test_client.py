@@ -95,8 +95,8 @@ def test_several_threads_share_one_model(model: str) -> None:
 
 
 def test_repeatable_answers_are_equal_also_after_a_restart(model: str) -> None:
-    client = LocalLLMClient(model, repeatable=True, max_tokens=24)
-    prompts = [f"Tell me something about the number {number}." for number in range(3)]
+    client = LocalLLMClient(model, repeatable=True, max_tokens=12)
+    prompts = [f"Tell me something about the number {number}." for number in range(2)]
     first = [client.complete(prompt).text for prompt in prompts]
     close_servers()
     assert [client.complete(prompt).text for prompt in reversed(prompts)] == first[::-1]
@@ -105,13 +105,13 @@ def test_repeatable_answers_are_equal_also_after_a_restart(model: str) -> None:
 def test_a_model_that_is_freed_as_soon_as_it_is_loaded_is_freed(model: str) -> None:
     code = (
         "from ace.providers.local import LocalLLMClient, close_servers\n"
-        "for _ in range(8):\n"
+        "for _ in range(3):\n"
         f"    LocalLLMClient({model!r}, context_tokens=512, max_tokens=2).load()\n"
         "    close_servers()\n"
     )
     # On busy cores, the thread of the runtime that serves requests begins late.
-    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(6)]
-    assert [process.wait() for process in running] == [0] * 6
+    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    assert [process.wait() for process in running] == [0] * 3
 
 
 @pytest.mark.parametrize(
@@ -230,12 +230,12 @@ def test_it_can_be_awaited(model: str) -> None:
     client = LocalLLMClient(model, max_tokens=40, repeatable=True)
 
     async def main() -> list[str]:
-        several = await asyncio.gather(*(client.acomplete("Say hello.") for _ in range(3)))
+        several = await asyncio.gather(*(client.acomplete("Say hello.", max_tokens=8) for _ in range(3)))
         animal = await client.acomplete_structured("Describe a dog.", Animal)
         return [*(answer.text for answer in several), animal.kind]
 
     *texts, kind = asyncio.run(main())
-    assert texts == [client.complete("Say hello.").text] * 3
+    assert texts == [client.complete("Say hello.", max_tokens=8).text] * 3
     assert kind == client.complete_structured("Describe a dog.", Animal).kind
     with pytest.raises(LLMCallError, match=r"no answer within 0\.001 s; raise timeout"):
         asyncio.run(LocalLLMClient(model, timeout=0.001).acomplete("Tell a long story."))

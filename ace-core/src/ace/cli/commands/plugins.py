@@ -69,8 +69,8 @@ def new(
 
     Args:
         name: The name of the plugin, such as `acme`; its folder is `ace-acme`.
-        extras: What the plugin provides besides an execute step and a trace converter: command, observer, runner.
-            Repeat the option or separate the values by commas.
+        extras: What the plugin provides besides an execute step and a trace converter: command, logs, observer,
+            runner. Repeat the option or separate the values by commas.
         output: The folder to create it in. [default: the current folder]
         as_json: Print the paths of the files as one JSON object.
     """

@@ -26,6 +26,7 @@ _TEST_MODULE = "test_conformance.py"
 
 EXTRAS: Final = {
     "command": ("CommandSpec", "CommandConformance"),
+    "logs": ("LogReaderSpec", "LogReaderConformance"),
     "observer": ("ObserverSpec", "ObserverConformance"),
     "runner": ("RunnerSpec", None),
 }
@@ -115,6 +116,7 @@ def plugin_files(names: PluginNames, extras: Collection[str] = ()) -> dict[PureP
         "command": names.name.replace("_", "-"),
         "specs": ", ".join(sorted(specs)),
         "suites": ",\n    ".join(sorted(suites)),
+        "paths": "from pathlib import Path\n" if "logs" in chosen else "",
     }
     package = PurePosixPath("src", names.package)
     templates = dict(_templates(_folder("files"), PurePosixPath()))

@@ -11,7 +11,23 @@ if TYPE_CHECKING:
 
 __all__ = ["built_in"]
 
-_MODULES: Final[tuple[str, ...]] = ("table",)
+_MODULES: Final[tuple[str, ...]] = (
+    *("codex", "gemini", "opencode", "cursor", "copilot", "vscode", "cline", "aider", "goose", "pi", "agents"),
+    *(
+        "spans",
+        "pydantic_ai",
+        "autogen",
+        "crewai",
+        "smolagents",
+        "google_adk",
+        "strands",
+        "atif",
+        "swe_agent",
+        "openhands",
+        "tau",
+    ),
+    *("inspect_evals", "openai_files", "chat_exports", "chats", "datasets", "table"),
+)
 
 
 @functools.cache

@@ -1,0 +1,95 @@
+"""Message histories of pydantic-ai, as `all_messages_json` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.head import Head
+from ace.logs.item_lists import has_item_list, item_lists
+from ace.logs.messages import add_message
+from ace.logs.run import Problem, Run, Tokens
+from ace.logs.source import Source
+from ace.logs.usual_fields import run_fields, tokens_in
+
+__all__ = ["READERS", "PydanticAIReader"]
+
+_FINAL: Final = "final_result"
+"""With this tool, a model returns a typed answer."""
+
+
+class PydanticAIReader:
+    """Reads histories of pydantic-ai: a list of requests and responses is one run."""
+
+    name = "pydantic-ai"
+    title = "pydantic-ai message histories"
+    places: Sequence[str] = ()
+    side_files: Sequence[str] = ()
+    note = ""
+
+    def recognises(self, head: Head) -> float:
+        """Return a high certainty for requests and responses with parts."""
+        return 0.95 if has_item_list(head, _is_message) else 0.0
+
+    def runs(self, source: Source) -> Iterator[Run | Problem]:
+        """Yield a run for each history."""
+        for found in item_lists(source.records(), _is_message):
+            yield _run(found.items, run_fields(found.outer, skip=[found.key]))
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return value.get("kind") in ("request", "response") and isinstance(value.get("parts"), list)
+
+
+def _run(messages: Sequence[Any], fields: dict[str, Any]) -> Run:
+    builder = RunBuilder()
+    typed_answer = ""
+    for number, message in enumerate(messages, 1):
+        for index, part in enumerate(message.get("parts") or (), 1) if isinstance(message, dict) else ():
+            _add_part(builder, part, f"{number}.{index}")
+            if part.get("part_kind") == "tool-call" and text_of(part.get("tool_name")).startswith(_FINAL):
+                typed_answer = text_of(part.get("args"))
+    responses = [message for message in messages if isinstance(message, dict) and message.get("kind") == "response"]
+    usage = [tokens_in({"usage": _renamed(message.get("usage"))}) for message in responses]
+    times = [time for message in responses if (time := time_of(message.get("timestamp"))) is not None]
+    fields["answer"] = fields["answer"] or typed_answer
+    fields["model"] = fields["model"] or next((text_of(m["model_name"]) for m in responses if m.get("model_name")), "")
+    fields["tokens"] = Tokens(
+        input=sum(used.input or 0 for used in usage) or None, output=sum(used.output or 0 for used in usage) or None
+    )
+    fields["started"], fields["ended"] = (min(times), max(times)) if times else (None, None)
+    return builder.run(**fields)
+
+
+def _renamed(usage: Any) -> Mapping[str, Any]:
+    """Return the usage of a response with the newer names."""
+    older = {"request_tokens": "input_tokens", "response_tokens": "output_tokens"}
+    return {older.get(str(name), str(name)): value for name, value in usage.items()} if isinstance(usage, dict) else {}
+
+
+def _add_part(builder: RunBuilder, part: Mapping[str, Any], place: str) -> None:
+    kind = text_of(part.get("part_kind")).removeprefix("builtin-")
+    content, identity = part.get("content"), text_of(part.get("tool_call_id"))
+    tool = text_of(part.get("tool_name"))
+    match kind:
+        case "system-prompt" | "instructions":
+            builder.message("harness", text_of(content), place)
+        case "user-prompt":
+            add_message(builder, {"role": "user", "content": content}, place)
+        case "text":
+            builder.message("agent", text_of(content), place)
+        case "thinking":
+            builder.thought(text_of(content), place)
+        case "tool-call":
+            add_message(builder, {"type": "tool_call", "name": tool, "args": part.get("args"), "id": identity}, place)
+        case "tool-return":
+            is_error = part.get("outcome") in ("failed", "retried")
+            builder.result(content, identity, place, name=tool, is_error=is_error)
+        case "retry-prompt" if tool:
+            builder.result(content, identity, place, name=tool, is_error=True)
+        case _:
+            builder.message("harness", text_of(content), place)
+
+
+READERS: Final = (PydanticAIReader(),)
