@@ -68,14 +68,13 @@ def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> boo
         assume_yes: Whether the user has decided already.
 
     Raises:
-        UsageError: Nobody can be asked.
+        UsageError: No one can be asked.
     """
     questions = list(summary.questions())
     if not questions or assume_yes or settings.limit is not None or settings.format is not None:
         return True
-    told = ". ".join(questions)
     if not can_ask():
-        raise UsageError(f"{told}. Nothing was learned: {_DECIDES}")
+        raise UsageError(f"{'. '.join(questions)}. Nothing was learned: {_DECIDES}")
     for question in questions:
         note(f"ace: {question}")
     if says_yes("ace: Learn from them as they are?"):

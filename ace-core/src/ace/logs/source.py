@@ -54,7 +54,7 @@ class Source:
     def text(self) -> str:
         """Return the whole text, decoded."""
         if self.head.shape == "live":
-            return "\n".join(value for value in self._live if isinstance(value, str))
+            return "\n".join(record.value for record in self._live if isinstance(record.value, str))
         return decoding.text(self.path, self.name, self.problems)
 
     def problem(

@@ -15,7 +15,7 @@ from ace.logs.run import Problem, Run
 __all__ = ["FormatCounts", "LogSummary", "problems_told"]
 
 _FEWEST: Final = 3
-"""Runs of a file from which on one id for all of them is no accident."""
+"""Runs of a file from which on one id for all of them is hardly an accident."""
 _MANY: Final = 20
 """Runs of a file from which on it is asked whether they are events: fewer cost little."""
 _DATA_SET: Final = 200
