@@ -17,7 +17,7 @@ from tests.support.scripted_server import ScriptedServer
 EVENTS = [{"ts": number, "level": "info", "msg": f"worker {number} started"} for number in range(30)]
 MESSAGES = [{"time": number, "message": f"worker {number} started", "status": "ok"} for number in range(30)]
 SAME_ID = [{"id": "run-1", "task": f"part {number}", "answer": "a"} for number in range(5)]
-NO_OUTCOME = [{"question": f"{number}?", "answer": "LESSON a"} for number in range(30)]
+NO_OUTCOME = [{"question": f"{number}?", "answer": "LESSON a"} for number in range(200)]
 TELLING = [{"question": f"{number}?", "answer": "LESSON a", "correct": False} for number in range(3)]
 TREE = [{"type": "step", "id": str(number), "parent_id": str(number - 1), "data": "LESSON a"} for number in range(30)]
 
@@ -25,7 +25,7 @@ DOUBTFUL: dict[str, tuple[Sequence[object], str]] = {
     "no task and no answer": (EVENTS, "30 of 30 runs have neither a task nor an answer"),
     "many runs that look like events": (MESSAGES, "most of the 30 runs have only a task or only an answer"),
     "one id": (SAME_ID, "all 5 runs have the same id"),
-    "no outcomes": (NO_OUTCOME, "none of the 30 runs has an outcome, a right answer or steps"),
+    "no outcomes": (NO_OUTCOME, "none of the 200 runs has an outcome, a right answer or steps"),
     "events in one run": (TREE, "look like the events of one run"),
 }
 

@@ -294,7 +294,7 @@ def test_the_counts_of_formats_add_up() -> None:
     assert reader.name == "shop"
     summary.add(Run(task="1", answer="2", success=True, place="a#1", format="one"))
     summary.add(Run(task="1", success=False, place="a#2", format="two"))
-    summary.add_problem(Problem("b", 1, "a notice", "notice"))
+    summary.add_problem(Problem("b", 1, "a notice", kind="notice"))
     total = summary.total()
     assert (total.runs, total.with_task, total.with_answer, total.succeeded, total.failed) == (2, 2, 1, 1, 1)
     assert (total.files, summary.has_losses) == ({"a"}, False)

@@ -494,3 +494,16 @@ def test_the_sample_files_are_read_without_loss(path: Path) -> None:
     found = read_path(path)
     assert found.values
     assert not [problem for problem in found.problems if "lost" in problem or "skipped" in problem]
+
+
+@pytest.mark.parametrize(
+    "opening", ['{\n  "messages": [\n', '{"id": 1, "messages": [\n', '{\n "id": 1,\n "messages": [\n']
+)
+@pytest.mark.parametrize("count", [3, 5000])
+def test_an_object_whose_inner_objects_are_lines_is_one_object(opening: str, count: int, tmp_path: Path) -> None:
+    message = json.dumps({"role": "user", "content": "word " * 20})
+    path = tmp_path / "chat.json"
+    path.write_text(opening + ",\n".join(f"    {message}" for _ in range(count)) + "\n  ]\n}\n", encoding="utf-8")
+    source = file_source(path)
+    [record] = source.records()
+    assert (source.shape, len(record.value["messages"]), source.problems) == ("object", count, [])

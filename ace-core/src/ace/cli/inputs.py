@@ -1,4 +1,4 @@
-"""The inputs of a command: finds the runs in files, folders, globs and streams, and the problems of what is no log."""
+"""The inputs of a command: finds the runs in files, folders, globs and streams, and the problems of other files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def run_filter(settings: Settings, left_out: Set[Path] = frozenset()) -> RunFilt
         left_out: Resolved paths that are skipped inside folders.
 
     Raises:
-        UsageError: A mapping is not valid, or `since` is no time.
+        UsageError: A mapping is not valid, or `since` is not a time.
     """
     return RunFilter(
         format=settings.format,

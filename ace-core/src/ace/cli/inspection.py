@@ -27,10 +27,8 @@ _PROMPT_TOKENS: Final = 2_500
 """What these calls send beside the trace, on average: instructions, skills and the findings."""
 _ANSWER_TOKENS: Final = 600
 _LARGE: Final = 10_000
-_HEADINGS: Final = (
-    *("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens"),
-    *("files", "dates"),
-)
+_NUMBERS: Final = ("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens", "files")
+_HEADINGS: Final = (*_NUMBERS, "dates")
 """The columns of the table, the most important first: a narrow terminal does not show the last ones."""
 _FEWEST_COLUMNS: Final = 4
 _MARGIN: Final = "  "
@@ -70,14 +68,13 @@ def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> boo
         assume_yes: Whether the user has decided already.
 
     Raises:
-        UsageError: Nobody can be asked.
+        UsageError: No one can be asked.
     """
     questions = list(summary.questions())
     if not questions or assume_yes or settings.limit is not None or settings.format is not None:
         return True
-    told = ". ".join(questions)
     if not can_ask():
-        raise UsageError(f"{told}. Nothing was learned: {_DECIDES}")
+        raise UsageError(f"{'. '.join(questions)}. Nothing was learned: {_DECIDES}")
     for question in questions:
         note(f"ace: {question}")
     if says_yes("ace: Learn from them as they are?"):
@@ -138,8 +135,9 @@ def _table(summary: LogSummary) -> Iterator[str]:
     while room is not None and len(widths) > _FEWEST_COLUMNS and sum(widths) + len(widths) > room:
         widths.pop()
     for name, *cells in rows:
-        shown = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=False))
-        yield " ".join((name.ljust(widths[0]), *shown))
+        shown = [cell.rjust(width) for cell, width in zip(cells, widths[1 : len(_NUMBERS) + 1], strict=False)]
+        dates = cells[len(_NUMBERS) : len(widths) - 1]
+        yield " ".join((name.ljust(widths[0]), *shown, *dates))
 
 
 def _cells(counts: FormatCounts) -> Iterator[str]:
@@ -161,7 +159,7 @@ def _thousands(tokens: int) -> str:
 def _estimate_told(found: Mapping[str, Any]) -> str:
     sent = f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}"
     usd = found["cost_usd"]
-    price = "a model whose price is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
+    price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
     return f"Learning from them with {found['model']}: {sent}, {price}."
 
 

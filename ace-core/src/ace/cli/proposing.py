@@ -67,7 +67,7 @@ def propose_mapping(paths: Sequence[str], settings: Settings, *, assume_yes: boo
         as_json: Whether to print the result for a program.
 
     Raises:
-        UsageError: There is not one file of JSON values, nobody can be asked, or the model proposes nothing usable.
+        UsageError: There is not one file of JSON values, no one can be asked, or the model proposes nothing usable.
     """
     source = _source(paths)
     shown = skeleton([record.value for record in islice(source.records(), _RECORDS)])
@@ -207,7 +207,7 @@ def mapping_as_dict(mapping: LogMapping) -> dict[str, Any]:
     """Return the fields of a mapping that are set.
 
     Args:
-        mapping: The mapping.
+        mapping: A mapping, from a model or a person.
     """
     empty = LogMapping(name=mapping.name)
     found = {f.name: getattr(mapping, f.name) for f in fields(mapping)}
@@ -222,7 +222,7 @@ def mapping_as_toml(mapping: LogMapping) -> str:
     """Return a mapping as a table `[[logs.mapping]]` of a settings file.
 
     Args:
-        mapping: The mapping.
+        mapping: A mapping, from a model or a person.
 
     Example:
         >>> print(mapping_as_toml(LogMapping(name="shop", when="ticket", task="ticket.text")))

@@ -156,11 +156,13 @@ def _lines_of(body: str, *, is_whole: bool) -> list[str]:
 
 def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: bool) -> Shape:
     looked_at = lines[:_LINES_LOOKED_AT]
-    whole = sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
+    end = value_end(body)
+    # Of an object that is broken into lines, inner objects may be lines of their own.
+    is_broken = lines[0][-1] in "{[" or "\n" in body[:end]
+    whole = 0 if is_broken else sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
     if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
         return "lines"
-    end = value_end(body)
     if end and (rest := body[end:].lstrip(" \t\r\n,")):
         return "lines" if "\n" not in body[:end] and "\n" in rest else "values"
     if end and is_whole:

@@ -1,4 +1,4 @@
-"""Finds the files in folders, and says which of them are no logs but belong to one."""
+"""Finds the files in folders, and says which of them are not logs but belong to one."""
 
 from __future__ import annotations
 

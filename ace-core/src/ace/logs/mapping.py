@@ -144,8 +144,8 @@ class LogMapping:
             if not isinstance(value, str):
                 raise MappingError(f"mapping {name!r}: step.{key} has the wrong type: {value!r}")
         lists: dict[str, Any] = {key: tuple(plain[key]) for key in ("places", "side_files") if key in plain}
-        given: dict[str, Any] = {**plain, **lists, "step": None if step is None else StepMapping(**step)}
-        return cls(**given)
+        values_by_name: dict[str, Any] = {**plain, **lists, "step": None if step is None else StepMapping(**step)}
+        return cls(**values_by_name)
 
 
 _TYPES: Final[Mapping[str, Any]] = {"certainty": int | float, "one_run": bool, "places": list, "side_files": list}

@@ -27,7 +27,7 @@ class LogReader(Protocol):
     places: Sequence[str]
     """Where such logs are by default, as paths beginning with `~` or `$VARIABLE`, or glob patterns."""
     side_files: Sequence[str]
-    """Patterns, as of `fnmatch`, of further files that the tool keeps beside its logs and that are no runs. They are
+    """Patterns, as of `fnmatch`, of further files that the tool keeps beside its logs and that are not runs. They are
     skipped where the reader recognises a log in the same folder or above it."""
     note: str
     """What is not read or not certain, for the reference; empty if nothing is known."""

@@ -15,9 +15,11 @@ from ace.logs.run import Problem, Run
 __all__ = ["FormatCounts", "LogSummary", "problems_told"]
 
 _FEWEST: Final = 3
-"""Runs of a file from which on one id for all of them is no accident."""
+"""Runs of a file from which on one id for all of them is hardly an accident."""
 _MANY: Final = 20
-"""Runs of a file from which on it is asked whether there is anything to learn from: fewer cost little."""
+"""Runs of a file from which on it is asked whether they are events: fewer cost little."""
+_DATA_SET: Final = 200
+"""Runs of a file from which on it is asked whether there is anything to learn from them."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 32_000
 """A longer trace is cut before it is sent."""
@@ -164,11 +166,9 @@ class _FileCounts:
             return "{empty} of {runs} runs have neither a task nor an answer"
         if self.runs >= _FEWEST and self.id and not self.has_other_ids:
             return "all {runs} runs have the same id as the others of their file, so they may be one run"
-        if self.runs < _MANY:
-            return ""
-        if (self.empty + self.lone) * 2 > self.runs:
+        if self.runs >= _MANY and (self.empty + self.lone) * 2 > self.runs:
             return "most of the {runs} runs have only a task or only an answer, as the lines of an event log would"
-        if not self.telling:
+        if self.runs >= _DATA_SET and not self.telling:
             return "none of the {runs} runs has an outcome, a right answer or steps, so there is little to learn from"
         return ""
 

@@ -23,6 +23,7 @@ class InspectOptions(SettingOptions, command="inspect"):
 
 
 _DEFAULT_OPTIONS = InspectOptions()
+_NO_LOGS = "none of the known tools has left logs in its default place; give files or folders"
 
 
 def command(
@@ -64,11 +65,7 @@ def command(
     if everything:
         paths += existing_places([place for reader in readers() for place in reader.places])
     if not paths:
-        raise UsageError(
-            "none of the known tools has left logs in its default place; give files or folders"
-            if everything
-            else "nothing to inspect: give files or folders of logs, or --all"
-        )
+        raise UsageError(_NO_LOGS if everything else "nothing to inspect: give files or folders of logs, or --all")
     if propose:
         from ace.cli.proposing import propose_mapping
 
@@ -93,6 +90,8 @@ def _inspected(paths: list[str], settings: Settings, *, show: int | None, is_eve
             if settings.limit is not None and summary.runs >= settings.limit:
                 break
         summary.side_files = found.side_files
+    if is_everything and not summary.runs:
+        raise UsageError(_NO_LOGS)
     if show is not None:
         raise UsageError(f"--show {show}: there are {summary.runs} runs")
     if as_json:

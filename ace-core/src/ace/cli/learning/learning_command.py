@@ -54,7 +54,7 @@ class RunFlags:
     give_up: Annotated[bool, Parameter(negative="", show_default=False, show=False, group="Run")] = False
     """Resume the unfinished run over these inputs, but do not retry failed inputs."""
     dry_run: Annotated[bool, Parameter(negative="", show_default=False, group="Run")] = False
-    """Print the report, but write nothing."""
+    """Write nothing. Learning from logs also calls no model then: what was found and the estimated cost are shown."""
 
     def settings(self, options: SettingOptions) -> Settings:
         """Return the settings of the command.

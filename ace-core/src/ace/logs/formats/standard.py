@@ -16,7 +16,7 @@ __all__ = ["READERS", "StandardReader", "is_standard_step"]
 _KINDS: Final = frozenset(get_args(StepKind))
 _KEYS: Final = frozenset({"kind", "name", "content", "is_error", "place"})
 _SPEAKERS: Final[Mapping[str, Speaker]] = {"user": "person", "assistant": "agent", "tool": "tool"}
-_TEXTS: Final = {"question": "task", "context": "context", "answer": "answer", "feedback": "reason"}
+_TEXTS: Final = ("question", "context", "answer", "feedback")
 
 
 def is_standard_step(value: object) -> bool:
@@ -67,14 +67,17 @@ def _run(record: Mapping[str, Any], place: str) -> Run:
     steps = record.get("steps")
     items = steps if isinstance(steps, list) else []
     found = [_step(item) for item in items if is_standard_step(item)]
-    texts = {own: text_of(record.get(name)) for name, own in _TEXTS.items()}
+    texts = {name: text_of(record.get(name)) for name in _TEXTS}
     success = record.get("success")
     # What was derived from the steps is derived again.
     omitted = {*_TEXTS, "schema", "trace_id", "success", "ground_truth", "rest", "reasoning" if found else ""}
     rest = {name: value for name, value in record.items() if name not in omitted and (name != "steps" or not found)}
     inner = record.get("rest")
     return Run(
-        **texts,
+        task=texts["question"],
+        context=texts["context"],
+        answer=texts["answer"],
+        reason=texts["feedback"],
         id=text_of(record.get("trace_id")),
         steps=tuple(found),
         success=success if isinstance(success, bool) else None,
