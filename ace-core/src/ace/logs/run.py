@@ -86,6 +86,8 @@ class Run:
     """The number from which success was derived, or that the log gives without saying what is a success."""
     reason: str = ""
     """Why the run succeeded or failed, or what a person or a judge said about it."""
+    names_failures: bool = False
+    """Whether `reason` names the failures of tools already; otherwise they are added to the feedback."""
     outcome_from: str = ""
     """The field from which success and score were read, such as `reward`; for reports."""
     truth: str | None = None
@@ -158,7 +160,8 @@ class Run:
     def _feedback(self, steps: Sequence[TraceStep]) -> list[str]:
         """Return what was said about the run, and the failures in it, which need not have failed the whole run."""
         interrupted = ["The run was interrupted."] if self.is_interrupted else []
-        return [*interrupted, *([self.reason] if self.reason else []), *failed_steps(map(_plain, self.steps))]
+        failures = [] if self.names_failures else failed_steps(map(_plain, self.steps))
+        return [*interrupted, *([self.reason] if self.reason else []), *failures]
 
     def _corrections(self, steps: Sequence[TraceStep]) -> list[TraceCorrection]:
         return corrections_in(steps) or correction_in_feedback(self.task, self.answer, self.reason, self.truth or "")
