@@ -98,5 +98,5 @@ SHAPES: dict[str, object] = {
     "answer as object": {"output": {"messages": [{"content": MARK}]}},
     "number": {"task": "t", "metrics": {MARK: 0.5}},
     "unknown role": [{"role": MARK, "content": "x"}],
-    "image": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": MARK}}]}],
+    "image": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}, MARK]}],
 }

@@ -28,8 +28,10 @@ class LangChainLogs:
         Args:
             head: The beginning of the source.
         """
-        of_list = recognise(list(head.records)) if head.shape == "list" else 0.0
-        return max([of_list, *map(recognise, head.records)], default=0.0)
+        of_list = recognise(list(head.records)) if head.shape in ("list", "live") else 0.0
+        scores = list(filter(None, map(recognise, head.records)))
+        of_records = max(scores) if len(scores) * 2 > len(head.records) else 0.0
+        return max(of_list, of_records)
 
     def runs(self, source: Source) -> Iterator[Run | Problem]:
         """Yield the conversations and states in order, then what consists of several records.

@@ -103,7 +103,7 @@ def values_of(source: Source) -> Iterator[object]:
         source: The source.
     """
     values = (record.value for record in source.records())
-    if source.shape == "list":
+    if source.shape == "list" or (source.shape == "live" and len(source.head.records) > 1):
         yield list(values)
     else:
         yield from values

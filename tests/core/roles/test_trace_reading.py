@@ -136,10 +136,10 @@ def test_chat_messages_become_steps(messages: list[dict[str, Any]], wrap: Callab
     assert trace["question"] == "Weather in Paris?"
     assert trace["answer"] == "It is sunny."
     call = next(step for step in trace["steps"] if step["kind"] == "call")
-    assert call["name"].startswith("weather #")
+    assert call["name"] == "weather"
     assert json.loads(call["content"]) == {"city": "Paris"}
     result = next(step for step in trace["steps"] if step["kind"] == "result")
-    assert result["name"].split("#")[1] == call["name"].split("#")[1]
+    assert trace["steps"].index(result) == trace["steps"].index(call) + 1
     assert result["is_error"] is (messages is not OPENAI)
     assert trace["reasoning"].count("weather") >= 1
 
@@ -159,6 +159,10 @@ def test_paths_and_ids_are_shown_as_people_write_them() -> None:
     assert trace["rest"] == {"file": "/logs/a.txt", "runs": [MARK]}
 
 
+TEXT = "a text of several words"
+"""Names, ids, types and numbers of a format are not shown where they tell nothing; texts are, wherever they are."""
+
+
 def leaf_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -172,7 +176,7 @@ def with_mark(value: Any, path: tuple[Any, ...]) -> Any:
     inside = copy
     for key in path[:-1]:
         inside = inside[key]
-    inside[path[-1]] = MARK
+    inside[path[-1]] = TEXT
     return copy
 
 
@@ -181,8 +185,8 @@ def with_mark(value: Any, path: tuple[Any, ...]) -> Any:
     [(messages, path) for messages in (OPENAI, ANTHROPIC, LANGCHAIN) for path in leaf_paths(messages)],
     ids=str,
 )
-def test_a_marker_anywhere_in_chat_messages_is_found(messages: Any, path: tuple[Any, ...]) -> None:
-    assert MARK in rendered(with_mark(messages, path))
+def test_a_text_anywhere_in_chat_messages_is_found(messages: Any, path: tuple[Any, ...]) -> None:
+    assert TEXT in rendered(with_mark(messages, path))
 
 
 NAMES = (
@@ -200,16 +204,16 @@ TREES = st.recursive(
 
 @settings(max_examples=400)
 @given(tree=st.dictionaries(KEYS, TREES, min_size=1, max_size=6), data=st.data())
-def test_a_marker_anywhere_in_any_tree_is_found(tree: dict[str, Any], data: st.DataObject) -> None:
+def test_a_text_anywhere_in_any_tree_is_found(tree: dict[str, Any], data: st.DataObject) -> None:
     paths = list(leaf_paths(tree))
     if paths:
-        assert MARK in rendered(with_mark(tree, data.draw(st.sampled_from(paths))))
+        assert TEXT in rendered(with_mark(tree, data.draw(st.sampled_from(paths))))
 
 
 @given(st.text())
 def test_a_text_is_shown_as_it_is(text: str) -> None:
     if text.strip() and not text.strip().startswith(("{", "[")):
-        assert text.encode("utf-8", "backslashreplace").decode() in rendered(text)
+        assert text.strip().encode("utf-8", "backslashreplace").decode() in rendered(text)
 
 
 @given(st.binary())

@@ -14,6 +14,7 @@ from ace.logs.messages import add_message, add_messages, event_role, is_message,
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import HEAD_RECORDS, Source
+from ace.logs.unread import with_unread_texts
 from ace.logs.usual_fields import ANSWERS, TASKS, field_in, field_text, has_pair, run_fields
 
 __all__ = ["UnknownReader"]
@@ -299,7 +300,7 @@ def _from_items(
         )
     ends = (fields for value in reversed(objects) if (fields := _no_steps(value)))
     outcome = next((found for fields in ends if (found := outcome_in(fields)).source), outcome_in({}))
-    yield builder.run(
+    run = builder.run(
         id=name,
         success=outcome.success,
         score=outcome.score,
@@ -308,6 +309,7 @@ def _from_items(
         or field_text(shared, ("model", "modelname")),
         **_times(objects),
     )
+    yield with_unread_texts(run, [record.value for record in records])
 
 
 def _times(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -333,7 +335,8 @@ def _from_record(
     if found is not None:
         add_items(builder, ((str(number), item) for number, item in enumerate(_oldest_first(found[1]), 1)))
         _add_last_turn(builder, found[0], value, fields)
-    return builder.run(**fields, place=str(record.line) if has_line else "")
+    run = builder.run(**fields, place=str(record.line) if has_line else "")
+    return with_unread_texts(run, value)
 
 
 def _add_last_turn(builder: RunBuilder, name: str, value: Mapping[str, Any], fields: dict[str, Any]) -> None:

@@ -110,7 +110,7 @@ def _run(attempt: ExecutionTrace) -> Run:
         skill_ids=tuple(attempt.bullets_consulted),
         place=attempt.place,
         format="execution_trace",
-        rest={"task_id": attempt.task_id, "discovered_issues": list(attempt.discovered_issues), **attempt.more},
+        metadata={"task_id": attempt.task_id, "discovered_issues": list(attempt.discovered_issues), **attempt.more},
     )
 
 
