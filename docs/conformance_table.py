@@ -11,6 +11,7 @@ SUITES = (
     testing.PluginConformance,
     testing.ExecuteStepConformance,
     testing.TraceConverterConformance,
+    testing.LogReaderConformance,
     testing.RunnerConformance,
     testing.LLMClientConformance,
     testing.EmbedderConformance,

@@ -81,14 +81,14 @@ def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
         status = openclaw("status", "--json").data
         assert [session["turns"] for session in status["sessions"]] == [2, 1, 1]
 
+        claw.interrupt()
+        check_runs(claw)
+
         assert openclaw("uninstall").code == 0
         assert (claw.state / "openclaw.json").read_bytes() == config
         assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()
         assert LESSON not in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
         assert not (claw.workspace / "skills").exists()
-
-        claw.interrupt()
-        check_runs(claw)
 
 
 def check_runs(claw: OpenClawHome) -> None:

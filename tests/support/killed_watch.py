@@ -18,12 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-import ace.roles.trace_reading
-
 import ace.cli.commands.learn
 import ace.deduplication
 import ace.evaluation
 import ace.insights
+import ace.logs.trace
 import ace.outputs
 import ace.providers.direct_requests
 import ace.providers.litellm

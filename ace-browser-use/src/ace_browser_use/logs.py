@@ -12,10 +12,10 @@ from ace_browser_use.outcome import outcome_of
 from ace_browser_use.result import BrowserResult, BrowserStep
 from ace_browser_use.site_skills import sites_in
 
-__all__ = ["BrowserUseLogs", "result_of_history", "run_of_result", "words_of"]
+__all__ = ["BrowserLogs", "result_of_history", "run_of_result", "words_of"]
 
 
-class BrowserUseLogs:
+class BrowserLogs:
     """Reads the JSON files that `save_to_file` of a history writes."""
 
     name = "browser_use"

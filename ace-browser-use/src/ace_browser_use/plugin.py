@@ -42,7 +42,7 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
 def ace_log_readers() -> Iterator[LogReaderSpec]:
     """Yield the reader of stored histories."""
     yield LogReaderSpec(
-        name="browser_use", target="ace_browser_use.logs:BrowserUseLogs", summary="Read stored histories of browser-use"
+        name="browser_use", target="ace_browser_use.logs:BrowserLogs", summary="Read stored histories of browser-use"
     )
 
 

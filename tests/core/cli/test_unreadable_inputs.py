@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.command_line import Run
 
-NO_QUESTION = "no question; put it into the field question or task or input or query or prompt or instruction"
+NO_QUESTION = "no question; put it into the field question or task"
 
 
 @pytest.fixture
@@ -24,15 +24,15 @@ def test_each_unreadable_input_has_its_reason(here: Run, bad: list[str], command
     first, *lines = done.err.splitlines()
     assert first.startswith("ace: nothing in 'cut.json', 'empty.json', 'noise.txt' can be used; give files, folders")
     assert [line.partition(", or")[0] for line in lines] == [
-        "    cut.json: truncated",
-        "    empty.json: the file is empty",
-        "    noise.txt: binary data, not a trace",
+        "    cut.json, line 1: a damaged record is lost",
+        "    empty.json: an empty file",
+        "    noise.txt: binary data",
     ]
 
 
 def test_a_single_unreadable_input_is_one_line(here: Run, bad: list[str]) -> None:
     done = here("learn", "empty.json")
-    assert done.err.startswith("ace: nothing in 'empty.json' can be used; empty.json: the file is empty; give")
+    assert done.err.startswith("ace: nothing in 'empty.json' can be used; empty.json: an empty file; give")
     assert done.err.count("\n") == 1
 
 
@@ -57,7 +57,7 @@ def test_each_sample_that_cannot_be_evaluated_has_its_reason(here: Run, bad: lis
     assert done.code == 2
     assert done.err == (
         "ace: every sample of an evaluation must be readable\n"
-        "    empty.json: the file is empty\n"
+        "    empty.json: an empty file\n"
         f"    good.jsonl#2: {NO_QUESTION}\n"
     )
     done = here("eval", "good.jsonl")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ASYNCHRONOUS", "CORRECT", "FRAMEWORK", "OTHER_KINDS", "RUNNER", "STORED", "Edit"]
+from ace.cli.plugin_template import names_of_plugin, plugin_files
+
+__all__ = ["ASYNCHRONOUS", "CORRECT", "FRAMEWORK", "LOGS", "OTHER_KINDS", "RUNNER", "STORED", "Edit"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,21 @@ STORED = (
         "class TestTraceConverter(Mutant, TraceConverterConformance):\n",
         "class TestTraceConverter(Mutant, TraceConverterConformance):\n    @pytest.fixture\n"
         '    def stored_records(self):\n        return ({"mutant_task": "2 + 2"},)\n\n',
+    ),
+)
+
+_WITH_LOGS = {path.name: text for path, text in plugin_files(names_of_plugin("mutant"), ("logs",)).items()}
+_TESTED = _WITH_LOGS["test_conformance.py"]
+LOGS = (
+    *FRAMEWORK,
+    Edit("logs.py", "*", _WITH_LOGS["logs.py"]),
+    Edit("plugin.py", "*", _WITH_LOGS["plugin.py"]),
+    Edit("test_conformance.py", "from typing import Any\n", "from pathlib import Path\nfrom typing import Any\n"),
+    Edit("test_conformance.py", "    PluginConformance,\n", "    LogReaderConformance,\n    PluginConformance,\n"),
+    Edit(
+        "test_conformance.py",
+        "class TestTraceConverter(",
+        f"{_TESTED[_TESTED.index('class TestLogReader(') :]}\n\nclass TestTraceConverter(",
     ),
 )
 
@@ -300,6 +317,7 @@ CORRECT = {
     "asynchronous": ASYNCHRONOUS,
     "with_a_runner": RUNNER,
     "with_stored_records": STORED,
+    "with_a_log_reader": LOGS,
     "with_every_other_kind": OTHER_KINDS,
 }
 """Plugins with which nothing is wrong."""

@@ -43,6 +43,7 @@ _PROCESSES.set_forkserver_preload(
         "ace.testing.execute_step",
         "ace.testing.extra_steps",
         "ace.testing.integration",
+        "ace.testing.log_reader",
         "ace.testing.models",
         "ace.testing.plugin",
         "ace.testing.runner",

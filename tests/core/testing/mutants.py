@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.core.testing.correct_plugins import ASYNCHRONOUS, FRAMEWORK, OTHER_KINDS, RUNNER, STORED, Edit
+from tests.core.testing.correct_plugins import ASYNCHRONOUS, FRAMEWORK, LOGS, OTHER_KINDS, RUNNER, STORED, Edit
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -433,6 +433,70 @@ MUTANTS = (
         "the recogniser is surer than sure",
         (Edit("stored.py", "0.9", "9"),),
         STORED,
+    ),
+    Mutant(
+        "LogReaderConformance.test_attributes",
+        "the places are one text",
+        (Edit("logs.py", '("~/.mutant/*.jsonl",)', '"~/.mutant/*.jsonl"'),),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_recognises_its_logs",
+        "the reader is surer than sure",
+        (Edit("logs.py", "return 0.9 if", "return 9 if"),),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_claims_nothing_else",
+        "the reader claims a little of everything",
+        (Edit("logs.py", "else 0.0", "else 0.1"),),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_runs",
+        "the outcome of a run is a word",
+        (
+            Edit(
+                "logs.py",
+                "        if builder.steps:\n            yield builder.run(id=current)",
+                '        if builder.steps:\n            yield builder.run(id=current, success="yes")',
+            ),
+        ),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_reads_twice_the_same",
+        "runs are numbered on and on",
+        (
+            Edit("logs.py", '    note = ""\n', '    note = ""\n    number = 0\n'),
+            Edit(
+                "logs.py", '        current, builder = "",', '        self.number += 1\n        current, builder = "",'
+            ),
+            Edit(
+                "logs.py",
+                "        if builder.steps:\n            yield builder.run(id=current)",
+                "        if builder.steps:\n            yield builder.run(id=str(self.number))",
+            ),
+        ),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_survives_damage",
+        "every record is taken for an object",
+        (Edit("logs.py", "if not isinstance(record, dict) or ", "if "),),
+        LOGS,
+    ),
+    Mutant(
+        "LogReaderConformance.test_without_framework",
+        "the reader imports the framework",
+        (
+            Edit(
+                "logs.py",
+                "from collections.abc import Iterator\n",
+                "import sched\nfrom collections.abc import Iterator\n",
+            ),
+        ),
+        LOGS,
     ),
     Mutant(
         "RunnerConformance.test_same_class",

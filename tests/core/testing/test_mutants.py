@@ -28,6 +28,8 @@ OTHERS = (
     testing.IntegrationConformance,
 )
 
+MORE = {"with_every_other_kind": OTHERS, "with_a_log_reader": (testing.LogReaderConformance,)}
+
 
 def checks_of(suites: tuple[type[testing.Conformance], ...]) -> set[str]:
     return {f"{suite.__name__}.{name}" for suite in suites for name in vars(suite) if name.startswith("test_")}
@@ -41,7 +43,7 @@ NOT_THERE = {
 
 
 def test_every_check_has_a_mutant() -> None:
-    assert {mutant.check for mutant in MUTANTS} == checks_of(ALWAYS + OTHERS)
+    assert {mutant.check for mutant in MUTANTS} == checks_of((*ALWAYS, *OTHERS, testing.LogReaderConformance))
 
 
 @pytest.mark.parametrize(("kind", "edits"), CORRECT.items(), ids=list(CORRECT))
@@ -49,7 +51,7 @@ def test_a_correct_plugin_passes_all_checks(kind: str, edits: tuple[Edit, ...], 
     report = check_plugin(edits, tmp_path)
     assert report.failed == {}
     assert set(report.skipped) == {check for check, needed in NOT_THERE.items() if needed != kind}
-    checks = checks_of(ALWAYS + OTHERS if kind == "with_every_other_kind" else ALWAYS)
+    checks = checks_of((*ALWAYS, *MORE.get(kind, ())))
     assert report.passed == checks - set(report.skipped)
 
 

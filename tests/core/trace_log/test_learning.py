@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ace import read_trace
-from ace.cli.inputs import gather_traces, readable_records
+from ace.cli.inputs import gather_traces
 from ace.protocols import TraceConversionError
 from ace.runners.samples import trace_identity
 from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, execution_to_trace
@@ -89,7 +89,7 @@ def test_a_file_with_several_traces_is_not_one_trace(tmp_path: Path) -> None:
     log.append(trace("bd-1", "t1"))
     assert read_trace(log.path)["question"] == "Fix the sum"
     log.append(trace("bd-1", "t2"))
-    with pytest.raises(TraceConversionError, match="read a log with several traces with TraceLog"):
+    with pytest.raises(TraceConversionError, match="holds 2 runs; give the runs to the runner one by one"):
         read_trace(log.path)
 
 
@@ -99,9 +99,9 @@ def test_traces_are_named_by_task_and_stay_known_when_their_lines_move(tmp_path:
         log.append(trace("bd-1", f"t{number}", FAILED))
     text = log.path.read_text(encoding="utf-8").splitlines(keepends=True)
     log.path.write_text("not JSON\n" + json.dumps({"bead_id": "--status", "outcome": "success"}) + "\n" + "".join(text))
-    with gather_traces([str(log.path)]) as gathered, readable_records():
+    with gather_traces([str(log.path)]) as gathered:
         assert [found.place for found in gathered.traces] == ["bd-1/t0", "bd-1/t1", "bd-1/t2"]
-        assert [problem.place for problem in gathered.problems] == [f"{log.path}#1", f"{log.path}#2"]
+        assert [problem.place for problem in gathered.problems] == [f"{log.path}#2", f"{log.path}#1"]
         assert read_trace(gathered.traces[2].record)["question"] == "Fix the sum"
         before = [trace_identity(found, number) for number, found in enumerate(gathered.traces, 1)]
     log.path.write_text(text[2] + text[0])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ace._internal.arguments import checked_arguments
 from ace._internal.registry import Registry
 from ace.logs.decoding import NotALogError
 from ace.logs.finding import files_in, reason_of
@@ -119,6 +120,7 @@ def _score(reader: LogReader, head: Head) -> float:
         return 0.0
 
 
+@checked_arguments()
 def read_runs(
     path: str | os.PathLike[str], *, format: str | None = None, mappings: Sequence[LogMapping] = ()
 ) -> Iterator[Run | Problem]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.traces import (
@@ -24,6 +24,8 @@ __all__ = ["Problem", "Run", "Speaker", "Step", "Tokens"]
 Speaker = Literal["person", "agent", "tool", "harness"]
 """Who speaks in a step. Messages of the role `user` that no person wrote are those of the harness."""
 
+_OWN: Final = ("check", "corrections", "skill_ids", "metrics")
+_REASONING: Final = ("reasoning", "thoughts", "rationale")
 _NAMES: dict[Speaker, str] = {"person": "user", "agent": "assistant", "tool": "tool", "harness": "harness"}
 
 
@@ -84,6 +86,8 @@ class Run:
     """The number from which success was derived, or that the log gives without saying what is a success."""
     reason: str = ""
     """Why the run succeeded or failed, or what a person or a judge said about it."""
+    names_failures: bool = False
+    """Whether `reason` names the failures of tools already; otherwise they are added to the feedback."""
     outcome_from: str = ""
     """The field from which success and score were read, such as `reward`; for reports."""
     truth: str | None = None
@@ -129,13 +133,16 @@ class Run:
             "duration_seconds": seconds,
             "score": self.score,
         }
+        # Fields of a record with the names of ours mean the same.
+        own = {name: self.rest[name] for name in _OWN if self.rest.get(name)}
+        reasoning = next((text for name in _REASONING if isinstance(text := self.rest.get(name), str)), "")
         known = {"format": self.format, "model": self.model, "cwd": self.cwd, "commit": self.commit}
         trace = {
             "schema": 1,
             "trace_id": self.id,
             "question": self.task,
             "context": self.context,
-            "reasoning": steps_as_text(steps),
+            "reasoning": steps_as_text(steps) or reasoning,
             "answer": self.answer,
             "success": self.success,
             "skill_ids": list(self.skill_ids),
@@ -145,14 +152,16 @@ class Run:
             "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
             "metadata": {**{name: value for name, value in known.items() if value}, **self.metadata},
-            "rest": dict(self.rest),
+            "rest": {name: value for name, value in self.rest.items() if name not in (*_OWN, *_REASONING)},
+            **own,
         }
         return cast("StandardTraceDict", trace)
 
     def _feedback(self, steps: Sequence[TraceStep]) -> list[str]:
         """Return what was said about the run, and the failures in it, which need not have failed the whole run."""
         interrupted = ["The run was interrupted."] if self.is_interrupted else []
-        return [*interrupted, *([self.reason] if self.reason else []), *failed_steps(map(_plain, self.steps))]
+        failures = [] if self.names_failures else failed_steps(map(_plain, self.steps))
+        return [*interrupted, *([self.reason] if self.reason else []), *failures]
 
     def _corrections(self, steps: Sequence[TraceStep]) -> list[TraceCorrection]:
         return corrections_in(steps) or correction_in_feedback(self.task, self.answer, self.reason, self.truth or "")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypedDict, TypeGuard
+from typing import TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
@@ -91,7 +90,7 @@ def read_trace(trace: object) -> StandardTrace:
             f"this {type(trace).__name__} holds {len(runs)} runs; give the runs to the runner one by one: "
             "ace.logs.traces_in(...) returns them"
         )
-    return _from_run(runs[0]) if runs else _empty()
+    return _from_fields(_fields_of(runs[0].to_trace())) if runs else _empty()
 
 
 def traces_in(value: object) -> list[object]:
@@ -114,7 +113,7 @@ def traces_in(value: object) -> list[object]:
         return [value]
     plain = _plain(value)
     runs = [] if isinstance(plain, dict) and _is_standard(plain) else _runs_or_one(_found_in(plain), plain)
-    return [_from_run(run) for run in runs] if len(runs) > 1 else [value]
+    return [_from_fields(_fields_of(run.to_trace())) for run in runs] if len(runs) > 1 else [value]
 
 
 def _runs_or_one(found: Iterable[Run | Problem], plain: Plain) -> list[Run]:
@@ -131,16 +130,6 @@ def _of_items(items: list[Plain]) -> Run:
     for number, item in enumerate(items, 1):
         builder.message("harness", as_text(item), str(number))
     return builder.run()
-
-
-def _from_run(run: Run) -> StandardTrace:
-    """Return the trace of a run, in which further fields of a record with the names of ours mean the same."""
-    own = {name: value for name, value in run.rest.items() if name in _OWN}
-    reasoning = next((run.rest[name] for name in _REASONING if run.rest.get(name)), "")
-    rest = {name: value for name, value in run.rest.items() if name not in (*_OWN, *_REASONING)}
-    trace = replace(run, rest=rest).to_trace()
-    about = {"reasoning": reasoning} if reasoning and not run.steps else {}
-    return _from_fields(_fields_of({**trace, **about, **own}))
 
 
 def runs_in(value: object) -> list[Run]:
@@ -164,10 +153,6 @@ def _found_in(value: Path | Plain) -> Iterator[Run | Problem]:
     reader = reader_for(source.head, readers())
     if reader is not None:
         yield from reader.runs(source)
-
-
-_OWN: Final = ("check", "corrections", "skill_ids")
-_REASONING: Final = ("reasoning", "thoughts", "rationale")
 
 
 def _plain(value: object) -> Plain:

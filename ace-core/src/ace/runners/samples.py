@@ -252,7 +252,7 @@ class GrowingItems:
         """Yield all beginnings, the shortest first; each item is hashed once."""
         digest = _digest([self._fields.get(name) for name in ("question", *_ID_FIELDS)])
         for length, item in enumerate(self._items, 1):
-            digest = _digest([digest, item])
+            digest = _digest([digest, _without_place(item)])
             yield Beginning("items", length, digest)
 
     def after(self, length: int) -> object:
@@ -344,9 +344,17 @@ def _digest_of(record: object) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()[:32]
     plain = to_plain(record)
     if isinstance(plain, dict):
-        # The name of a record says where it was found, and not what it holds.
+        # The name of a record says where it was found, and not what it holds; so do the places of its steps, which
+        # are also in the text of all steps and in the corrections.
         plain.pop("id" if isinstance(record, Sample) else "trace_id", None)
+        if plain.get("schema") == 1 and isinstance(steps := plain.get("steps"), list):
+            plain = {name: value for name, value in plain.items() if name not in ("reasoning", "corrections")}
+            plain["steps"] = [_without_place(step) for step in steps]
     return _digest(plain)
+
+
+def _without_place(step: Plain) -> Plain:
+    return {name: value for name, value in step.items() if name != "place"} if isinstance(step, dict) else step
 
 
 def _digest(plain: object) -> str:

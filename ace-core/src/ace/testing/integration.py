@@ -11,7 +11,7 @@ import pytest
 
 from ace.context import ACEStepContext
 from ace.pipeline import StepProtocol
-from ace.plugins import ExecuteStepSpec, TraceConverterSpec
+from ace.plugins import ExecuteStepSpec, LogReaderSpec, TraceConverterSpec
 from ace.skillbook import Skillbook
 from ace.testing.execute_step import MakeTask, call_step, context, task_with
 from ace.testing.scripted_model import ScriptedModel, code_word
@@ -57,7 +57,7 @@ class IntegrationConformance(Conformance, is_suite=True):
         return True
 
     def test_names_of_parts(self, plugin_name: str) -> None:
-        """The parts are named `XExecuteStep`, `XResult` and `XToTrace`, and the recogniser is named `recognise`."""
+        """The parts are named `XExecuteStep`, `XResult` and `XToTrace`, and the log reader `XLogs`."""
         converter = spec_of(plugin_name, TraceConverterSpec)
         name = _name_in(converter.target)
         stem = name.removesuffix("ToTrace")
@@ -66,9 +66,9 @@ class IntegrationConformance(Conformance, is_suite=True):
             found = [_name_in(step.target), _name_in(step.produces or "")]
             wanted = [f"{stem}ExecuteStep", f"{stem}Result"]
             demand(found == wanted, f"beside {name}, the parts are called {found}; call them {wanted}")
-        if converter.recognises is not None:
-            found = [_name_in(converter.recognises)]
-            demand(found == ["recognise"], f"what recognises records is called {found[0]}; call it recognise")
+        for reader in loaded_plugin(plugin_name).specs_of(LogReaderSpec):
+            called = _name_in(reader.target)
+            demand(called == f"{stem}Logs", f"beside {name}, the log reader is called {called}; call it {stem}Logs")
 
     def test_options_of_the_step(self, plugin_name: str, has_timeout: bool) -> None:
         """The step has the options `skill_budget_tokens` and, if a run can have a timeout, `timeout`."""

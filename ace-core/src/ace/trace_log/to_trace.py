@@ -20,6 +20,8 @@ _TELLING: Final = frozenset(
     {"task_description", "bullets_consulted", "execution_results", "discovered_issues", "outcome"}
 )
 _FEWEST: Final = 2
+_MOST_ERRORS: Final = 30
+"""Feedback goes into a prompt, and a compiler can report thousands of errors."""
 
 
 class ExecutionLogs:
@@ -86,7 +88,7 @@ def execution_to_trace(trace: object) -> StandardTraceDict:
         ('Fix the imports', False)
         >>> print(trace["feedback"])
         The outcome is failure.
-        tsc failed at 1: $ tsc -p . ... a.ts:1: error: Cannot find module './b' (tsc)
+        tsc -p . failed: a.ts:1: error: Cannot find module './b' (tsc)
     """
     return _run(_read(trace)).to_trace()
 
@@ -101,11 +103,13 @@ def _run(attempt: ExecutionTrace) -> Run:
         steps=tuple(_step(number, result) for number, result in enumerate(attempt.execution_results, 1)),
         success={"success": True, "failure": False, "partial": None}[attempt.outcome],
         outcome_from="outcome",
-        reason=f"The outcome is {attempt.outcome}.",
+        reason="\n".join([f"The outcome is {attempt.outcome}.", *_failures(attempt)]),
+        names_failures=True,
         started=None if ended is None else ended - timedelta(seconds=seconds),
         ended=ended,
         skill_ids=tuple(attempt.bullets_consulted),
         place=attempt.place,
+        format="execution_trace",
         rest={"task_id": attempt.task_id, "discovered_issues": list(attempt.discovered_issues), **attempt.more},
     )
 
@@ -145,3 +149,14 @@ def _step(number: int, result: ExecutionResult) -> Step:
         is_error=result.status == "fail",
         place=str(number),
     )
+
+
+def _failures(attempt: ExecutionTrace) -> list[str]:
+    failed = [result for result in attempt.execution_results if result.status == "fail"]
+    sentences = []
+    for result in failed:
+        texts = [str(error) for error in result.errors[:_MOST_ERRORS]]
+        if len(result.errors) > len(texts):
+            texts.append(f"{len(result.errors) - len(texts)} more errors")
+        sentences.append(f"{result.command or result.runner} failed" + (f": {'; '.join(texts)}" if texts else "."))
+    return sentences

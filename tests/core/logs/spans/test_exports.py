@@ -278,6 +278,20 @@ def test_child_runs_inside_their_parents(tmp_path: Path) -> None:
     assert (run.id, steps_of(run)) == ("t1", [ASKED, CALL, FAILED, TOLD])
 
 
+def test_messages_that_the_client_of_langsmith_has_escaped(tmp_path: Path) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 2}
+    calls = [{"name": "get_policy", "args": {"sku": "KET-2"}, "id": "c1", "type": "tool_call"}]
+    answer = {"lc": 1, "id": ["AIMessage"], "kwargs": {"content": "", "tool_calls": calls, "usage_metadata": usage}}
+    outputs = {
+        "generations": [[{"text": "", "type": "ChatGeneration", "message": {"__lc_escaped__": answer}}]],
+        "type": "LLMResult",
+    }
+    model = {**LANGSMITH[1], "outputs": outputs, "prompt_tokens": None, "completion_tokens": None}
+    run = run_of(written(tmp_path, {**model, "start_time": "2026-05-05T10:00:00.5"}, LANGSMITH[0], LANGSMITH[2]))
+    assert steps_of(run) == [ASKED, CALL, FAILED, TOLD]
+    assert (run.tokens.input, run.tokens.output) == (5, 2)
+
+
 def test_a_langfuse_trace_with_its_observations_beside_it(tmp_path: Path) -> None:
     trace = {"id": "t1", "name": "chat", "input": json.dumps([USER]), "output": ANSWER, "sessionId": "afternoon"}
     score = {"name": "correction", "dataType": "CORRECTION", "stringValue": "14 days", "source": "ANNOTATION"}

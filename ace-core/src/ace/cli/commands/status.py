@@ -187,6 +187,7 @@ def _about(book: Skillbook, artifacts: Path) -> _Book:
 def _attempts(book: Skillbook | None, last: Iterator[LoggedTrace]) -> list[_Attempt]:
     from ace.runners import RecordedTrace
     from ace.runners.run_record import LearnedContents
+    from ace.trace_log import execution_to_trace
 
     store = None if book is None else book.store
     learned = None if store is None else LearnedContents(store, "")
@@ -197,9 +198,9 @@ def _attempts(book: Skillbook | None, last: Iterator[LoggedTrace]) -> list[_Atte
             outcome=trace.outcome,
             description=trace.task_description,
             timestamp=None if trace.timestamp is None else trace.timestamp.isoformat(),
-            learned=learned is not None and learned.knows(RecordedTrace(record, trace.place)),
+            learned=learned is not None and learned.knows(RecordedTrace(execution_to_trace(trace), trace.place)),
         )
-        for trace, _, record in last
+        for trace, _, _ in last
     ]
 
 

@@ -78,6 +78,9 @@ def sample_of(trace: Mapping[str, Any], place: str) -> Sample | Problem:
         question, context = context, ""
     if not question:
         return Problem(place, None, "no question; put it into the field question or task")
+    truth = trace.get("ground_truth")
+    if not truth and trace.get("steps"):
+        return Problem(place, None, "not a sample: a run of an agent, and nothing says which answer is right")
     own = trace.get("trace_id")
     name = f"{place}:{own}" if own else place
-    return Sample(question, context, trace.get("ground_truth") or trace.get("answer") or None, id=name)
+    return Sample(question, context, truth or trace.get("answer") or None, id=name)

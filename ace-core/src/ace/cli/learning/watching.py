@@ -33,7 +33,7 @@ from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
 from ace.runners.failures import first_cause
 from ace.runners.run_record import LearnedContents
 from ace.runners.run_session import SkillbookNotWrittenError
-from ace.trace_log import LoggedTrace, TraceLog, learning_turn, running_watcher, watching
+from ace.trace_log import LoggedTrace, TraceLog, execution_to_trace, learning_turn, running_watcher, watching
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -239,7 +239,7 @@ def _parts(traces: Sequence[RecordedTrace]) -> list[Sequence[RecordedTrace]]:
 
 
 def _recorded(found: LoggedTrace) -> RecordedTrace:
-    return RecordedTrace(found.record, found.trace.place)
+    return RecordedTrace(execution_to_trace(found.trace), found.trace.place)
 
 
 def _hash_of(path: Path, tasks: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["built_in"]
 
 _MODULES: Final[tuple[str, ...]] = (
+    "standard",
     *("codex", "gemini", "opencode", "cursor", "copilot", "vscode", "cline", "aider", "goose", "pi", "agents"),
     *(
         "spans",

@@ -68,6 +68,8 @@ def _keys(*sets: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(names.split()) for names in sets)
 
 
+_LANGCHAIN: Final = "outputs.generations[0][0].message.kwargs.usage_metadata"
+_ESCAPED: Final = "outputs.generations[0][0].message.__lc_escaped__.kwargs.usage_metadata"
 EXPORTS: Final = (
     Export(
         name="langfuse",
@@ -102,8 +104,8 @@ EXPORTS: Final = (
         output="outputs",
         error="error || (status == 'error' && 'it failed')",
         model="extra.metadata.ls_model_name || extra.invocation_params.model",
-        input_tokens="prompt_tokens",
-        output_tokens="completion_tokens",
+        input_tokens=f"prompt_tokens || {_LANGCHAIN}.input_tokens || {_ESCAPED}.input_tokens",
+        output_tokens=f"completion_tokens || {_LANGCHAIN}.output_tokens || {_ESCAPED}.output_tokens",
         cost="total_cost",
         start="start_time",
         end="end_time",

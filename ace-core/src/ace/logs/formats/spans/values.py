@@ -29,7 +29,7 @@ ANSWERS: Final = ("answer", "output", "outputs", "result", "response", "content"
 _HOLDERS: Final = ("messages", "choices", "generations", "message", "output", "input", "contents", "kwargs")
 _ARGUMENTS: Final = ("inputs", "input", "kwargs", "args", "input_str")
 _AROUND_ARGUMENTS: Final = frozenset({*_ARGUMENTS, "tags", "metadata"})
-_WRAPPERS: Final = ("message", "tool_call", "message_content")
+_WRAPPERS: Final = ("message", "tool_call", "message_content", "__lc_escaped__")
 _SPOKEN: Final = frozenset({"content", "parts", "tool_calls", "text"})
 _GENERATIONS: Final = (None, "Generation", "ChatGeneration")
 """The types of answers that are not messages."""
@@ -162,7 +162,7 @@ def _meant(value: object, names: Sequence[str], depth: int = 0) -> object:
     found = next((value[name] for name in names if value.get(name) not in (None, "", [], {})), None)
     if found is None:
         found = value.get("args") or value.get("kwargs") or None  # of a decorated function
-    texts = [item for item in value.values() if isinstance(item, str) and item]
+    texts = [item for name, item in value.items() if isinstance(item, str) and item and name != "type"]
     if found is None and len(texts) == 1:
         found = texts[0]
     return value if found is None else _meant(found, names, depth + 1)
