@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ from mcp.types import TextContent, TextResourceContents
 
 from ace import Skillbook
 from tests.mcp.clients import TRANSPORTS, World, content_of, error_of
+from tests.workspace.project import ROOT
 
 
 def sample(word: str, **more: Any) -> dict[str, Any]:
@@ -113,6 +115,21 @@ def test_the_sessions_in_one_trace_are_runs_of_their_own(world: World) -> None:
             assert "nothing was learned" in error_of(result)[1]
 
     anyio.run(converse)
+
+
+def test_the_log_of_a_tool_is_read_as_ace_learn_reads_it(world: World) -> None:
+    log = ROOT / "tests" / "core" / "logs" / "data" / "codex_rollout.jsonl"
+    session = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+
+    async def converse() -> None:
+        async with world.connect("memory") as client:
+            given = {"session_id": "s", "trace": session}
+            learned = content_of(await client.call_tool("ace.learn.trace", given))
+            assert (learned["learned"], learned["failures"]) == (False, [])
+
+    anyio.run(converse)
+    [request] = world.model.by_role("reflector")
+    assert "How many days may a customer return" in request.text
 
 
 @pytest.mark.parametrize("transport", ["memory", "stdio-legacy"])

@@ -31,6 +31,9 @@ from tests.server.service_world import (
 )
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
+from tests.workspace.project import ROOT
+
+LOGS = ROOT / "tests" / "core" / "logs" / "data"
 
 
 class Model:
@@ -187,6 +190,18 @@ def test_the_sessions_in_one_request_are_runs_of_their_own(
     assert states(service) == ["learned", "failed", "learned"]
     assert sorted(skills(service)) == [f"Remember LESSON {word}." for word in ("foam", "kelp", "sand", "tides")]
     assert not any("tides" in text and "kelp" in text for text in prompts(server))
+
+
+def test_the_logs_of_tools_are_read_as_ace_learn_reads_them(service: Service, server: ScriptedServer) -> None:
+    add_book(service)
+    session = [json.loads(line) for line in (LOGS / "codex_rollout.jsonl").read_text("utf-8").splitlines()]
+    add_feedback(service, None, kind="trace", trace=json.dumps(session))
+    add_feedback(service, None, kind="trace", trace=(LOGS / "tau2_results.json").read_text("utf-8"))
+    with working(service):
+        wait_for_batches(service)
+    assert states(service) == ["learned", "learned"]
+    assert len(prompts(server)) == 3  # a session, and two simulations
+    assert all("How many days may a customer return" in text for text in prompts(server))
 
 
 def test_answers_without_feedback_only_lead_to_tags(service: Service, server: ScriptedServer) -> None:

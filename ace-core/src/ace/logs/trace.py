@@ -79,6 +79,8 @@ def read_trace(trace: object) -> StandardTrace:
     plain = _plain(trace)
     if isinstance(plain, dict) and (isinstance(trace, AnswerTrace) or _is_standard(plain)):
         return _from_fields(plain)
+    if isinstance(plain, dict) and traces_in_batch(plain) is not None:
+        return _from_fields(plain)  # a reflector that reviews traces together reads each of them
     found = list(_found_in(trace if isinstance(trace, Path) else plain))
     runs = _runs_or_one(found, plain)
     if not runs and (problem := next((item for item in found if isinstance(item, Problem)), None)) is not None:
