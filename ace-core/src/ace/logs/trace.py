@@ -8,6 +8,7 @@ from typing import TypedDict, TypeGuard
 
 from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
+from ace.logs.formats.standard import is_standard_step
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
 from ace.logs.reading import read_runs, reader_for, readers
 from ace.logs.run import Problem, Run
@@ -119,9 +120,9 @@ def traces_in(value: object) -> list[object]:
 def _runs_or_one(found: Iterable[Run | Problem], plain: Plain) -> list[Run]:
     """Return the runs in a value. A list whose items are not all runs is one: the caller says that it is one trace."""
     runs = [item for item in found if isinstance(item, Run)]
-    if len(runs) > 1 and isinstance(plain, list) and not all(run.task for run in runs):
-        return [_of_items(plain)]
-    return runs
+    if len(runs) < 2 or all(run.task for run in runs):
+        return runs
+    return [_of_items(plain) if isinstance(plain, list) else Run(rest={"record": plain})]
 
 
 def _of_items(items: list[Plain]) -> Run:
@@ -233,7 +234,7 @@ def _take_steps(rest: dict[str, Plain]) -> list[TraceStep]:
 
 
 def _are_steps(value: Plain) -> TypeGuard[list[dict[str, Plain]]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(s, dict) and _is_standard_step(s) for s in value)
+    return isinstance(value, list) and bool(value) and all(map(is_standard_step, value))
 
 
 def _take_ids(rest: dict[str, Plain]) -> list[str]:
@@ -344,13 +345,6 @@ def shown_names(names: Iterable[str], redactor: Redactor) -> dict[str, str]:
 
 
 _KINDS: dict[str, StepKind] = {"thought": "thought", "call": "call", "result": "result", "message": "message"}
-_STEP_KEYS = frozenset(TraceStep.__annotations__)
-
-
-def _is_standard_step(item: dict[str, Plain]) -> bool:
-    texts = (item.get(key, "") for key in ("name", "place"))
-    is_step = item.get("kind") in _KINDS and isinstance(item.get("content"), str) and item.keys() <= _STEP_KEYS
-    return is_step and all(isinstance(text, str) for text in texts) and isinstance(item.get("is_error", False), bool)
 
 
 def _kept(item: dict[str, Plain]) -> TraceStep:

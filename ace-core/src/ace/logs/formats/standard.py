@@ -29,7 +29,9 @@ def is_standard_step(value: object) -> bool:
         >>> is_standard_step({"kind": "result", "name": "sh", "content": "ok"}), is_standard_step({"kind": "result"})
         (True, False)
     """
-    if not isinstance(value, dict) or not value.keys() <= _KEYS or value.get("kind") not in _KINDS:
+    if not isinstance(value, dict) or not value.keys() <= _KEYS:
+        return False
+    if not isinstance(value.get("kind"), str) or value["kind"] not in _KINDS:
         return False
     texts = (value.get("content"), value.get("name", ""), value.get("place", ""))
     return all(isinstance(text, str) for text in texts) and isinstance(value.get("is_error", False), bool)
