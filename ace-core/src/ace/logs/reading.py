@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import fnmatch
 import functools
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from ace._internal.arguments import checked_arguments
 from ace._internal.registry import Registry
@@ -21,6 +23,7 @@ from ace.logs.mapping import LogMapping, MappedReader
 from ace.logs.reader import LogReader
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source, file_source
+from ace.logs.unknown import UnknownReader
 from ace.protocols.errors import error_text
 
 __all__ = [
@@ -36,6 +39,9 @@ __all__ = [
 ]
 
 _logger = logging.getLogger(__name__)
+_SHARED_FOLDERS: Final = frozenset({".config", ".local", "share", "Library", "Application Support"})
+"""Folders under the home folder that belong to no tool."""
+
 _registry = Registry[Callable[[], LogReader]]("log_readers", "a log reader")
 
 
@@ -238,7 +244,21 @@ class SideFiles:
         for reader in self._among:
             if any(_fits(path, pattern) for pattern in reader.side_files) and self._has_log(path, reader):
                 return reader
-        return None
+        return self._tool_of(path)
+
+    def _tool_of(self, path: Path) -> LogReader | None:
+        """Return the reader of the tool in whose own folder a file is, if no special reader can read the file.
+
+        Tools keep settings, caches and keys there, which must not be taken for logs of an unknown format.
+        """
+        tool = next((reader for reader in self._among if any(_is_in(path, home) for home in _homes(reader))), None)
+        if tool is None:
+            return None
+        try:
+            reader = reader_for(file_source(path).head, self._among)
+        except (OSError, NotALogError):
+            return tool
+        return tool if reader is None or isinstance(reader, UnknownReader) else None
 
     def _has_log(self, path: Path, reader: LogReader) -> bool:
         """Whether the reader recognises another file in the folder of a file, or in one above it."""
@@ -258,6 +278,22 @@ class SideFiles:
             return reader_for(file_source(path).head, self._among) is reader
         except (OSError, NotALogError):
             return False
+
+
+def _homes(reader: LogReader) -> list[tuple[str, ...]]:
+    """Return the folders of a tool under the home folder, such as `.codex` or `.config/Code`, by their parts."""
+    found = []
+    for place in reader.places:
+        first, *parts = Path(place).parts
+        shared = len(list(itertools.takewhile(_SHARED_FOLDERS.__contains__, parts)))
+        if first == "~" and shared + 1 < len(parts):
+            found.append(tuple(parts[: shared + 1]))
+    return list(dict.fromkeys(found))
+
+
+def _is_in(path: Path, home: tuple[str, ...]) -> bool:
+    parts = path.absolute().parts
+    return any(parts[start : start + len(home)] == home for start in range(len(parts) - len(home)))
 
 
 def _fits(path: Path, pattern: str) -> bool:
