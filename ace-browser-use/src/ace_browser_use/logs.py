@@ -68,7 +68,6 @@ def result_of_history(history: History, task: str = "") -> BrowserResult:
     """Return the result of a run from its history.
 
     Args:
-        history: The history.
         task: The task, if the history does not contain it.
     """
     outcome = outcome_of(history)

@@ -17,7 +17,7 @@ __all__ = ["Conversation", "SubAgents", "Turn", "read_conversation", "read_subag
 
 _PRIVATE_SESSION = "<private-session>"
 _MOST_PROMPTS_OF_RETRY = 3
-"""A branch with more prompts than this, from which the user did not go on, is a session of its own."""
+"""A branch with more prompts than this, which the user did not continue, is a session of its own."""
 logger = logging.getLogger(__name__)
 
 

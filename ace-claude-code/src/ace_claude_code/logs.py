@@ -119,7 +119,6 @@ def run_of_session(
     """Return the run of a whole session or stream.
 
     Args:
-        records: The records.
         conversation: What was said in them.
         subagents: The sub-agents with files of their own.
         metrics: What it cost.

@@ -234,7 +234,6 @@ def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None
 
     Args:
         builder: Collects the steps.
-        message: The message.
         subagent: The name of the sub-agent that speaks; empty for the main conversation.
     """
     prefix = f"{subagent}: " if subagent else ""

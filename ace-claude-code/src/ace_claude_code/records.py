@@ -73,7 +73,6 @@ class Records:
         """Add a record, unless it repeats an earlier one or says nothing.
 
         Args:
-            record: The record.
             line: The number of its line.
         """
         kind = record.get("type")

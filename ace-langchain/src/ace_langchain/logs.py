@@ -87,11 +87,7 @@ def run_of_result(result: LangChainResult) -> Run:
 
 
 def _steps_of(result: LangChainResult) -> list[TraceStep]:
-    """Return the steps of a result, or else those of its messages.
-
-    Args:
-        result: The result.
-    """
+    """Return the steps of a result, or else those of its messages."""
     return list(result.steps) or steps_of_messages(result.messages)
 
 

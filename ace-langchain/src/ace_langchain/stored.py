@@ -97,11 +97,7 @@ def _opened(path: Path) -> Source:
 
 
 def values_of(source: Source) -> Iterator[object]:
-    """Yield the documents of a source: a list is one, and of other files every value is.
-
-    Args:
-        source: The source.
-    """
+    """Yield the documents of a source: a list is one, and of other files every value is."""
     values = (record.value for record in source.records())
     if source.shape == "list" or (source.shape == "live" and len(source.head.records) > 1):
         yield list(values)

@@ -107,7 +107,6 @@ def run_of_session(session: StoredSession, conversation: Conversation) -> Run:
     """Return the run of a whole session.
 
     Args:
-        session: The session.
         conversation: What was said in it.
     """
     turns = conversation.turns
@@ -129,7 +128,6 @@ def run_of_lines(
     """Return the run of some events of a session.
 
     Args:
-        session: The session.
         lines: The events.
         outcome: How they end.
         metadata: What `metadata_of` returned.
@@ -166,7 +164,6 @@ def metadata_of(session: StoredSession, conversation: Conversation) -> dict[str,
     """Return what is known about a session, and how much of it was skipped.
 
     Args:
-        session: The session.
         conversation: What was said in it.
     """
     found: dict[str, object] = {

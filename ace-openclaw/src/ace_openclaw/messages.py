@@ -86,7 +86,6 @@ def add_steps(builder: RunBuilder, event: Record, place: str) -> None:
 
     Args:
         builder: Collects the steps.
-        event: The event.
         place: The place of the event in the session.
     """
     kind = event.get("type")

@@ -69,7 +69,6 @@ def add_agent_text(builder: RunBuilder, text: str, place: str) -> None:
 
     Args:
         builder: Collects the steps.
-        text: The text.
         place: Its position in the log.
     """
     if "</th" in text:

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Kind(NamedTuple):
-    """A kind of damage, in words for people."""
+    """A kind of damage, as people are shown it."""
 
     one: str
     """What happened, if it happened once."""

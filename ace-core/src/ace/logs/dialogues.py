@@ -118,11 +118,7 @@ def _spoken(text: str) -> list[dict[str, str]]:
 
 
 def parsed(text: str) -> Any:
-    """Return the value that a text is in JSON or Python; a text that is neither as it is.
-
-    Args:
-        text: The text.
-    """
+    """Return the value that a text is in JSON or Python; a text that is neither as it is."""
     if not text.lstrip().startswith(("[", "{")):
         return text
     try:

@@ -140,7 +140,7 @@ class _Lines:
         yield from found.objects
 
     def _joined(self, text: str) -> Any:
-        """Return the record that begins with a line and goes on in those after it; None if there is none.
+        """Return the record that begins in a line and ends in a later one; None if there is none.
 
         Strings may have raw line breaks, and a record may be pretty-printed. Lines that are records are not part of it.
         """

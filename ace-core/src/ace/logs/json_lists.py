@@ -118,7 +118,7 @@ class _Window:
                 continue
             if isinstance(value, dict | list):
                 break
-            # A number may go on in the next part of the file.
+            # A number may continue in the next part of the file.
             if end == len(self.text) and self.more():
                 continue
             if mark_after(BLANKS, self.text, end) not in (",", "]", ""):

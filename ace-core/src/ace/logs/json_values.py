@@ -71,7 +71,6 @@ def decode(text: str, at: int) -> tuple[Any, int]:
     Strings may have raw control characters, and numbers may be NaN or infinite.
 
     Args:
-        text: The text.
         at: The position.
 
     Raises:
@@ -151,7 +150,7 @@ def value_end(text: str, at: int = 0) -> int:
 
 
 def first_keys(text: str) -> list[str]:
-    """Return the keys of the object with which a text begins, as far as the text has them.
+    """Return the keys of the object with which a text begins, as far as they are in the text.
 
     Example:
         >>> first_keys('{"id": 1, "steps": [{"text": "th')

@@ -191,26 +191,27 @@ def read_source(source: Source, reader: LogReader) -> Iterator[Run | Problem]:
     A reader that raises loses what follows in this source, and nothing else.
 
     Args:
-        source: The source.
         reader: Its reader.
     """
-    # What comes before the second run is held back: whether there is one decides the place of the first.
-    held: list[Run | Problem] = []
+    # What comes before the second run waits: whether there is one decides the place of the first.
+    waiting: list[Run | Problem] = []
     number = 0
     try:
         for found in reader.runs(source):
             number += isinstance(found, Run)
             if number < 2:
-                held.append(found)
+                waiting.append(found)
                 continue
-            if held:
-                yield from (_placed(item, source, reader, 1) for item in held)
-                held = []
+            if waiting:
+                yield from (_placed(item, source, reader, 1) for item in waiting)
+                waiting = []
             yield _placed(found, source, reader, number)
     except Exception as error:  # of a plugin, or of a file that changes while it is read
         _logger.debug("the reader %r failed", reader.name, exc_info=True)
-        held.append(source.problem(f"the reader {reader.name!r} failed: {type(error).__name__}: {error_text(error)}"))
-    yield from (_placed(item, source, reader, None) for item in held)
+        waiting.append(
+            source.problem(f"the reader {reader.name!r} failed: {type(error).__name__}: {error_text(error)}")
+        )
+    yield from (_placed(item, source, reader, None) for item in waiting)
     yield from source.problems
 
 

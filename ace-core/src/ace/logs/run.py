@@ -216,6 +216,8 @@ def _plain(step: Step) -> TraceStep:
 def _name(step: Step, adjacent: set[str]) -> str:
     if step.kind == "message" and step.speaker in ("person", "agent"):
         return _NAMES[step.speaker]  # whatever the log calls them: who corrects whom is read from these names
-    if step.kind in ("message", "thought"):
+    if step.kind == "message":
         return step.name or _NAMES[step.speaker]
+    if step.kind == "thought":
+        return step.name
     return step.name if not step.call_id or step.call_id in adjacent else f"{step.name} #{step.call_id}".strip()

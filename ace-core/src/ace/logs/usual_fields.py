@@ -97,7 +97,6 @@ def run_fields(
     """Return the fields of a `Run` that a record tells; what they do not hold of it is in `rest`.
 
     Args:
-        record: The record.
         shared: Fields beside the records of a file, which hold for all of them.
         skip: Fields that the caller has read.
         scales: For fields with numbers, all numbers that the records of the file have in them.
@@ -232,11 +231,7 @@ def _joined(value: object) -> str:
 
 
 def tokens_in(record: Mapping[str, Any]) -> Tokens:
-    """Return the tokens that a record, or the object `usage` in it, names.
-
-    Args:
-        record: The record.
-    """
+    """Return the tokens that a record, or the object `usage` in it, names."""
     usage = field_in(record, ("usage", "tokenusage", "tokens", "usagemetadata", "modelsusage"))
     found = usage if isinstance(usage, dict) else record
     sent = number_of(field_in(found, ("inputtokens", "prompttokens", "prompttokencount", "tokensinput")))

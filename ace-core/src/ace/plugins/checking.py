@@ -139,10 +139,6 @@ def _converter_problems(plugin: Plugin, spec: TraceConverterSpec, target: Any) -
         recogniser = plugin.resolve(spec.recognises, spec.requires)
         for problem in [*_not_callable(recogniser), *_does_not_take(recogniser, "a record", "record")]:
             yield f"has a recogniser {spec.recognises!r} that {problem}"
-    if spec.parts is not None:
-        parts = plugin.resolve(spec.parts, spec.requires)
-        for problem in [*_not_callable(parts), *_does_not_take(parts, "a value", "value")]:
-            yield f"has a function {spec.parts!r} for the parts of a file that {problem}"
 
 
 def _unknown_fields(step: object, provided: frozenset[str]) -> Iterator[str]:

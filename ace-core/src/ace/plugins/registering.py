@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from logging import getLogger
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ace._internal.registry import filled
@@ -35,7 +34,6 @@ _done: dict[Plugin, dict[str, list[Callable[[], None]]]] = {}
 """For each plugin, the kinds that have been registered or have failed, with the functions that remove them again."""
 _warned: set[tuple[Plugin, str]] = set()
 
-_HEAD_SIZE: Final = 64 * 1024
 """The number of bytes of a file that are passed to a recogniser."""
 
 _BUILT_IN: Final = Plugin(InstalledPlugin(name="ace", module=__name__, distribution="ace-core", version=""))
@@ -239,8 +237,7 @@ def _trace_converter(plugin: Plugin, spec: TraceConverterSpec) -> TraceConverter
             return 1.0
         if spec.recognises is None:
             return 0.0
-        score = plugin.resolve(spec.recognises)
-        return float(score(_head_of(trace) if isinstance(trace, Path) else trace))
+        return float(plugin.resolve(spec.recognises)(trace))
 
     def convert(trace: object) -> Mapping[str, object]:
         from ace.context import ACEStepContext
@@ -253,30 +250,7 @@ def _trace_converter(plugin: Plugin, spec: TraceConverterSpec) -> TraceConverter
             )
         return converted
 
-    def parts(value: object) -> Sequence[tuple[str | None, object]]:
-        assert spec.parts is not None
-        return [(key, part) for key, part in plugin.resolve(spec.parts)(value)]
-
-    def place(part: object) -> str:
-        assert spec.place is not None
-        return str(plugin.resolve(spec.place)(part))
-
-    return TraceConverter(
-        name=spec.name,
-        recognises=recognises,
-        convert=convert,
-        parts=None if spec.parts is None else parts,
-        place=None if spec.place is None else place,
-    )
-
-
-def _head_of(path: Path) -> bytes:
-    """Return the beginning of a file; empty if it cannot be read, which is reported later."""
-    try:
-        with path.open("rb") as file:
-            return file.read(_HEAD_SIZE)
-    except OSError:
-        return b""
+    return TraceConverter(name=spec.name, recognises=recognises, convert=convert)
 
 
 def _class_names(value: object) -> list[str]:

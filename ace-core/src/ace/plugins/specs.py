@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _SUFFIX: Final = re.compile(r"\.[^/\\.A-Z]+")
 _TARGET: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_REFERENCES: Final = ("target", "produces", "accepts", "recognises", "parts", "place")
+_REFERENCES: Final = ("target", "produces", "accepts", "recognises")
 """The fields, of any spec, that name an object as `package.module:attribute`."""
 _TUPLES: Final = ("requires", "schemes", "suffixes")
 """The fields, of any spec, that are tuples of strings."""
@@ -102,25 +102,14 @@ class ExecuteStepSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConverterSpec(Spec):
-    """A step without arguments that converts a framework's result, or a stored record, to the standard trace dict."""
+    """A step without arguments that converts a framework's result, or a record in memory, to a standard trace dict."""
 
     accepts: str | None = None
     """The class of the result, as `package.module:Class`. Its instances are always converted by this plugin."""
     recognises: str | None = None
-    """A function, as `package.module:function`, which must not import the framework. It is called with a record of any
-    type, or with the first 64 KiB of a file as bytes, and returns a score from 0 (not supported) to 1 (certain). The
-    plugin with the highest score is used. For a file, the step then gets the `Path`."""
-    parts: str | None = None
-    """For files that contain several traces: a function, as `package.module:function`, which must not import the
-    framework. `ace learn` calls it with the value of each line of a file that `recognises` claims, or with that of the
-    whole JSON document. It returns the records in the value as pairs `(key, record)`. Records of one file with the same
-    key are one trace, which the step gets as a list (a single record is not wrapped in a list); a record with the key
-    None is a separate trace. A `ValueError` in place of a record is reported as a problem, with its message. Without
-    this function, a file is one trace."""
-    place: str | None = None
-    """For records that have names of their own: a function, as `package.module:function`, that is called with a record
-    of `parts` and returns its name in runs and reports. A trace then keeps its name, and is not learned from again,
-    if its line changes. Without this function, the name is that of the file and the line."""
+    """A function, as `package.module:function`, which must not import the framework. It is called with a record in
+    memory, of any type, and returns a score from 0 (not supported) to 1 (certain). The plugin with the highest score is
+    used. Logs in files are the task of a `LogReaderSpec`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ace._internal.registry import Registry
@@ -45,11 +45,6 @@ class TraceConverter:
     """Returns a score from 0 (not supported) to 1 (certain) for a trace."""
     convert: Callable[[object], Mapping[str, object]]
     """Returns the standard trace dict for a trace."""
-    parts: Callable[[object], Sequence[tuple[str | None, object]]] | None = None
-    """Returns the records that a line or a document of a claimed file holds, each with the key of its trace; see
-    `TraceConverterSpec.parts`. None if each file is one trace."""
-    place: Callable[[object], str] | None = None
-    """Returns the name of a record of `parts`; see `TraceConverterSpec.place`. None if it is named by file and line."""
 
 
 _converters = Registry[TraceConverter]("trace_converters", "a trace converter")

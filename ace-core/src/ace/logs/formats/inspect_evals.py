@@ -126,17 +126,17 @@ def _with_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
 
 
 def _task(sample: Mapping[str, Any]) -> str:
-    given = sample.get("input")
-    if not isinstance(given, list):
-        return text_of(given)
-    users = [message for message in given if fields_of(message).get("role") == "user"]
+    asked = sample.get("input")
+    if not isinstance(asked, list):
+        return text_of(asked)
+    users = [message for message in asked if fields_of(message).get("role") == "user"]
     return response_text(users[:1]) or ""
 
 
 def _add_messages(builder: RunBuilder, sample: Mapping[str, Any]) -> None:
     """Add the messages; those of the role `user` that are not in the input of the sample are the program's."""
-    given = sample.get("input")
-    users = sum(fields_of(message).get("role") == "user" for message in given) if isinstance(given, list) else 1
+    asked = sample.get("input")
+    users = sum(fields_of(message).get("role") == "user" for message in asked) if isinstance(asked, list) else 1
     for number, message in enumerate(sample.get("messages") or (), 1):
         if not isinstance(message, dict):
             continue

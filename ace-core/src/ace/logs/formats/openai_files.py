@@ -26,7 +26,7 @@ class OpenAIEvalsReader:
 
     name = "openai-evals"
     title = "OpenAI evals"
-    places: Sequence[str] = ("/tmp/evallogs/*.jsonl",)
+    places: Sequence[str] = ()
     side_files: Sequence[str] = ()
     note = "If a model graded the answers, its calls are not steps of the run."
 
@@ -154,8 +154,8 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def _response(value: Mapping[str, Any], request: Mapping[str, Any]) -> Run:
     builder = RunBuilder()
     add_messages(builder, [{"role": "system", "content": request["system"]}] if request.get("system") else [])
-    given = request.get("messages") or request.get("input") or request.get("prompt")
-    add_messages(builder, given if isinstance(given, list) else [{"role": "user", "content": given}] if given else [])
+    asked = request.get("messages") or request.get("input") or request.get("prompt")
+    add_messages(builder, asked if isinstance(asked, list) else [{"role": "user", "content": asked}] if asked else [])
     result = fields_of(value.get("response") or value.get("result"))
     body = fields_of(result.get("body") or result.get("message"))
     answer = response_text(body) or ""
