@@ -11,8 +11,10 @@ from browser_use import Tools
 from browser_use.agent.views import AgentHistoryList, AgentOutput
 
 import ace
+from ace.context import ACEStepContext
+from ace.logs import file_source, live_source, readers
+from ace.logs.reading import reader_for
 from ace.plugins import get_execute_step, get_runner, get_trace_converter, list_plugins
-from ace.protocols import find_trace_converter
 from ace_browser_use import BrowserExecuteStep, BrowserToTrace, BrowserUse, history_to_trace
 
 FILES = sorted((Path(__file__).parent / "histories").glob("*.json"))
@@ -34,15 +36,15 @@ def test_the_plugin_gives_what_the_package_gives() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.name))
 def test_records_are_recognised_as_ours(path: Path) -> None:
-    for record in (path, json.loads(path.read_text(encoding="utf-8")), live(path)):
-        converter = find_trace_converter(record)
-        assert converter is not None
-        assert converter.name == "browser_use"
-        assert converter.convert(record) == history_to_trace(path)
+    for source in (file_source(path), live_source(json.loads(path.read_text(encoding="utf-8")))):
+        reader = reader_for(source.head, readers())
+        assert reader is not None
+        assert reader.name == "browser_use"
+    assert BrowserToTrace()(ACEStepContext(trace=live(path))).trace == history_to_trace(path)
 
 
 def test_records_of_others_are_not() -> None:
-    records: list[object] = [{"history": []}, {"messages": [{"role": "user", "content": "hello"}]}, b'{"history": []}']
+    records: list[object] = [{"history": []}, {"messages": [{"role": "user", "content": "hello"}]}]
     for record in records:
-        converter = find_trace_converter(record)
-        assert converter is None or converter.name != "browser_use"
+        reader = reader_for(live_source(record).head, readers())
+        assert reader is None or reader.name != "browser_use"

@@ -29,13 +29,13 @@ def test_stored_histories_are_converted() -> None:
 from pathlib import Path
 import ace_browser_use
 from ace.plugins import get_trace_converter
-from ace.protocols import find_trace_converter
+from ace import read_runs
 
 path = Path({str(HISTORY)!r})
-trace = ace_browser_use.history_to_trace(path)
 assert get_trace_converter("browser_use") is ace_browser_use.BrowserToTrace
-assert find_trace_converter(path).convert(path) == trace
-print(trace["answer"])
+[run] = read_runs(path)
+assert (run.format, run.answer) == ("browser_use", ace_browser_use.history_to_trace(path)["answer"])
+print(run.answer)
 """
     assert run_python(code).stdout == "Berth 7 is for Ada.\n"
 

@@ -8,7 +8,8 @@ from examples import learn_with_langchain
 
 LEARNED = """\
 epoch 1, with tide_table: The run failed in tools/tide_table: LookupError: there is no table of Bremen; \
-the harbour master knows. Failed parts: tide_table (step 2 in tools).
+the harbour master knows.
+tide_table failed at 2 in tools: LookupError: there is no table of Bremen; the harbour master knows
 epoch 2, with harbour_master: By [tides-00001]: High water in Bremen is at nine.
 learned: [tides-00001] Ask the harbour master where there is no tide table. (helpful 1)
 """

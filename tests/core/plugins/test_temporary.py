@@ -141,9 +141,6 @@ def test_a_converter_is_used_within_the_block_and_not_after_it(tmp_path: Path) -
     with temporary(Converting(accepts=f"{HERE}:Claimed"), name="acme"):
         assert question(trace) == "converted: boat"
     assert question(trace) == "boat"
-    (tmp_path / "run.log").write_text("claimed by its content", encoding="utf-8")
-    with temporary(Converting(recognises=f"{HERE}:score"), name="acme"):
-        assert question(tmp_path / "run.log") == "converted: claimed by its content"
 
 
 def test_the_more_specific_converter_wins_and_a_tie_names_both() -> None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sqlite3
 import zipfile
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
@@ -49,7 +48,6 @@ from ace.logs.opening import (
     suffix_of,
 )
 from ace.logs.run import Problem
-from ace.logs.sqlite import tables_of
 from ace.logs.tables import TABLE_SUFFIXES, table_format, table_records
 
 __all__ = ["NotALogError", "head_of", "records", "records_of_lines", "text"]
@@ -96,6 +94,10 @@ def head_of(path: Path, most: int) -> Head:
 
 
 def _tables(path: Path) -> list[str]:
+    import sqlite3  # only needed for databases
+
+    from ace.logs.sqlite import tables_of
+
     try:
         return tables_of(path)
     except sqlite3.Error as error:

@@ -211,7 +211,7 @@ def _guessed(start: bytes) -> str:
 
 
 class _Utf8(io.RawIOBase):
-    """The content of a file as UTF-8. It ends where the file ended when it was opened, as a log may grow indefinitely."""
+    """The content of a file as UTF-8. It ends where the file ended when it was opened, as a log may grow."""
 
     def __init__(
         self, file: BinaryIO, encoding: str, size: int | None, damage: Damage, most: int | None = None

@@ -212,8 +212,8 @@ class Learn(LearningCommand):
 
     @property
     def reads_logs(self) -> bool:
-        """Whether the inputs are runs of agents, and not attempts at tasks that ace has recorded."""
-        return not self.choice.is_loop
+        """Whether the inputs are runs of agents."""
+        return True
 
     @property
     def is_told_by_trace(self) -> bool:

@@ -297,7 +297,7 @@ class RunPlan:
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"
         of_attempts = reflector if self.command.is_told_by_trace else None
         announce(doing, self.settings, quiet=self.as_json, of_attempts=of_attempts)
-        if self.command.reads_logs and not self.as_json:
+        if self.command.reads_logs and not self.as_json and not self.command.is_told_by_trace:
             for line in formats_told(gathered.summary):
                 note(f"ace: {line}")
         fetch_if_missing(self.settings, assume_yes=self.assume_yes)

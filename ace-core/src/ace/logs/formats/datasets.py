@@ -78,7 +78,7 @@ def _is_preference(example: Fields) -> bool:
 
 
 def _preference(example: Fields) -> Run:
-    """Return the run in which the rejected answer was prompt_input; the prompt may be the common beginning of both answers."""
+    """Return the run that gave the rejected answer; the prompt may be the common beginning of both answers."""
     chosen, rejected, prompt = example["chosen"], example["rejected"], example.get("prompt")
     start = _common_start(chosen, rejected)
     if prompt is None:
@@ -151,8 +151,8 @@ def _is_openai_preference(example: Fields) -> bool:
 
 
 def _openai_preference(example: Fields) -> Run:
-    prompt_input = example["input"]
-    prompt = prompt_input.get("messages") if isinstance(prompt_input, dict) else prompt_input
+    asked = example["input"]
+    prompt = asked.get("messages") if isinstance(asked, dict) else asked
     truth, answer = _text(example["preferred_output"]), _text(example["non_preferred_output"])
     return _run_of(prompt, answer=answer, truth=truth, success=False, outcome_from="non_preferred_output")
 
