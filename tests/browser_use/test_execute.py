@@ -173,5 +173,5 @@ def test_the_trace_of_a_download_names_the_file(site: Site) -> None:
     for trace in (result_to_trace(result), history_to_trace(result.raw_history)):
         told = [event for event in trace["steps"] if event["name"] == "download"]
         assert [(event["kind"], event["content"]) for event in told] == [
-            ("result", "The file berths of 2026.csv was downloaded.")
+            ("message", "The file berths of 2026.csv was downloaded.")
         ]

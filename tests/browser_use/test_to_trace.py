@@ -42,7 +42,7 @@ def test_a_task_that_was_done() -> None:
     in_second = [(step["kind"], step["name"]) for step in trace["steps"] if step["place"] == "3"]
     assert in_second == [
         ("message", "page"),
-        ("thought", "assistant"),
+        ("thought", ""),
         ("call", "input"),
         ("result", "input"),
         ("call", "click"),

@@ -23,7 +23,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
-    """Leave the collector of the other tests as it was."""
+    """Leave the collector of the other tests as it was. What they imported is frozen, as in no program of a user."""
+    gc.unfreeze()
     yield
     gc.unfreeze()
     gc.enable()

@@ -26,7 +26,7 @@ def test_a_whole_session_is_one_trace_that_is_json() -> None:
     assert json.loads(json.dumps(trace)) == trace
     reasoning = str(trace["reasoning"])
     assert "ZeroDivisionError: division by zero" in reasoning
-    assert reasoning.index("thought assistant") < reasoning.index("call read") < reasoning.index("result read")
+    assert reasoning.index("] thought") < reasoning.index("call read") < reasoning.index("result read")
 
 
 @pytest.mark.parametrize("source", [V4, EXPORTED, EXPORTED / "session-branch.json"], ids=["rows", "export", "branch"])

@@ -110,7 +110,13 @@ def _run(attempt: ExecutionTrace) -> Run:
         skill_ids=tuple(attempt.bullets_consulted),
         place=attempt.place,
         format="execution_trace",
-        metadata={"task_id": attempt.task_id, "discovered_issues": list(attempt.discovered_issues), **attempt.more},
+        metadata={
+            "integration": "execution_trace",
+            "task_id": attempt.task_id,
+            "execution_trace_id": attempt.trace_id,
+            "discovered_issues": list(attempt.discovered_issues),
+            **attempt.more,
+        },
     )
 
 
