@@ -46,7 +46,7 @@ def test_a_stored_session_is_told_with_thoughts_calls_results_and_failures() -> 
     assert trace["success"] is None
     assert trace["feedback"] == "Bash failed at 27: Exit code 1 ... FAILED (errors=1)"
     assert kinds(trace) == [
-        *("message user", "thought assistant", "message assistant", "call Bash", "result Bash!", "message assistant"),
+        *("message user", "thought ", "message assistant", "call Bash", "result Bash!", "message assistant"),
         *("call Read", "result Read", "call Edit", "result Edit", "call Bash", "result Bash", "message assistant"),
     ]
     assert "ZeroDivisionError: division by zero" in trace["reasoning"]

@@ -160,7 +160,7 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
     looked_at = lines[:_LINES_LOOKED_AT]
     end = value_end(body)
     # Of an object that is broken into lines, inner objects may be lines of their own.
-    is_broken = lines[0][-1] in "{[" or "\n" in body[:end]
+    is_broken = _continues(lines) or "\n" in body[:end]
     whole = 0 if is_broken else sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
     if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
@@ -174,6 +174,16 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
     if has_line_suffix or (not is_whole and _has_second_line(path)):
         return "lines"
     return "object"
+
+
+def _continues(lines: Sequence[str]) -> bool:
+    """Whether the first line is the beginning of an object that continues in the others, and not a torn record."""
+    if len(lines) == 1 or lines[0][-1] not in "{[":
+        return lines[0][-1] in "{["
+    if lines[0][-1] == "{":
+        return lines[1][0] in '"}'
+    # In a list, a comma separates objects.
+    return not (len(lines) > 2 and lines[1][-1] == "}" and lines[2][0] == "{")
 
 
 def _shape_of_damaged(body: str, *, is_whole: bool) -> Shape:
@@ -190,7 +200,9 @@ def _shape_of_list(body: str, lines: Sequence[str], *, is_whole: bool) -> Shape 
         return "lines"
     end = value_end(body)
     if end:
-        return "list" if not body[end:].strip() or _LIST.match(body) else None
+        rest = body[end:].strip()
+        is_torn = rest.startswith(",")  # what looks like a list is the value of a field of a record
+        return "list" if not rest or (_LIST.match(body) and not is_torn) else None
     return "list" if _LIST.match(body) else None
 
 
