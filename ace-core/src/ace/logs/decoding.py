@@ -57,6 +57,7 @@ _TEXT_IN_HEAD: Final = 64 * 1024
 _LINES_LOOKED_AT: Final = 50
 _LONGEST_FIRST_LINE: Final = 16 * 1024 * 1024
 """How much is read to find out whether an object is one line of several."""
+_FIELD: Final = re.compile(r',\s*"(?:[^"\\]|\\.)*"\s*:')
 _LIST: Final = re.compile(r'\[\s*([{\["\],]|$)')
 
 
@@ -201,8 +202,9 @@ def _shape_of_list(body: str, lines: Sequence[str], *, is_whole: bool) -> Shape 
     end = value_end(body)
     if end:
         rest = body[end:].strip()
-        is_torn = rest.startswith(",")  # what looks like a list is the value of a field of a record
-        return "list" if not rest or (_LIST.match(body) and not is_torn) else None
+        # With another field after it, a list without objects is the value of a field in a torn record.
+        is_field = body[1:].lstrip()[0] != "{" and _FIELD.match(rest)
+        return "list" if not rest or (_LIST.match(body) and not is_field) else None
     return "list" if _LIST.match(body) else None
 
 
