@@ -25,6 +25,8 @@ __all__ = [
 
 _MILLISECONDS_FROM: Final = 1e11
 """Seconds since 1970 reach this number in the year 5138, milliseconds in 1973."""
+_FIRST_SECONDS: Final = 1e8
+"""Smaller numbers, up to 1973, are counters and not times."""
 
 
 class RunBuilder:
@@ -272,7 +274,7 @@ def time_of(value: object) -> datetime | None:
         except ValueError:
             return None
         return found if found.tzinfo else found.replace(tzinfo=UTC)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < _FIRST_SECONDS:
         return None
     seconds = float(value)
     while seconds > _MILLISECONDS_FROM:
