@@ -23,9 +23,10 @@ __all__ = ["confirm", "existing_places", "formats_told", "inspection_as_json", "
 
 _CALLS_PER_RUN: Final = 2
 """A run is reflected on once, and what was found becomes changes of the skillbook once."""
-_PROMPT_TOKENS: Final = 2_500
-"""What these calls send beside the trace, on average: instructions, skills and the findings."""
-_ANSWER_TOKENS: Final = 600
+_PROMPT_TOKENS: Final = 1_000
+"""What a call sends beside the trace, as measured with an empty skillbook; each skill adds some thirty."""
+_ANSWER_TOKENS: Final = 500
+"""What a call writes. This is an assumption: it depends on the model."""
 _LARGE: Final = 10_000
 _NUMBERS: Final = ("runs", "task", "answer", "success", "failure", "calls", "errors", "turns", "tokens", "files")
 _HEADINGS: Final = (*_NUMBERS, "dates")
