@@ -112,7 +112,7 @@ def test_a_built_in_command_looks_for_no_plugins(tmp_path: Path, suffix: str) ->
     assert sorted({"importlib_metadata", "packaging"} & loaded) == []
 
 
-@pytest.mark.parametrize("arguments", [["ask", "What?"], ["learn", "traces.jsonl", "--dry-run"]], ids=["ask", "learn"])
+@pytest.mark.parametrize("arguments", [["ask", "What?"], ["learn", "traces.jsonl"]], ids=["ask", "learn"])
 def test_a_command_that_asks_a_server_loads_no_library_of_a_provider(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "traces.jsonl").write_text('{"question": "What?", "answer": "That.", "feedback": "Right."}\n')
     (tmp_path / "skills.json").write_text('{"schema_version": 1, "skills": {}, "sections": {}, "next_id": 1}')

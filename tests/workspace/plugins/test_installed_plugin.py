@@ -33,7 +33,6 @@ from ace import Skillbook, TraceAnalyser
 def agent(thing, skills):
     return f"value-of-{{thing}}" if thing in secrets_world.things_taught(skills) else "no idea"
 
-Path("run.log").write_text("good|sail|no idea", encoding="utf-8")
 with ScriptedServer(secrets_world.answer) as server:
     model = f"good_one/{{server.api_base}}"
     runner = get_runner("good-one").from_model(agent, ace_model=model, skillbook_path="book.db")
@@ -42,7 +41,7 @@ with ScriptedServer(secrets_world.answer) as server:
         print(result.output.trace["answer"])
     runner.save("book.json")
     analyser = TraceAnalyser.from_model(model, skillbook=Skillbook.load_from_file("book.json"))
-    print([result.error for result in analyser.run([["good", "oar", "no idea"], Path("run.log")])])
+    print([result.error for result in analyser.run([["good", "oar", "no idea"]])])
 print(sorted(secrets_world.things_taught(analyser.skillbook.as_prompt())))
 print("litellm" in sys.modules)
 """
@@ -50,7 +49,7 @@ print("litellm" in sys.modules)
 
 def test_a_composed_runner_learns_and_recorded_traces_are_recognised(environment: Environment) -> None:
     printed = environment.python(LEARN.format(root=str(ROOT))).splitlines()
-    assert printed == ["no idea", "value-of-boat", "[None, None]", "['boat', 'oar', 'sail']", "False"]
+    assert printed == ["no idea", "value-of-boat", "[None]", "['boat', 'oar']", "False"]
 
 
 def test_the_same_distribution_twice_on_the_path_is_no_conflict(environment: Environment, tmp_path: Path) -> None:

@@ -139,7 +139,11 @@ class RunPlan:
             is_wanted = confirm(gathered.summary, self.settings, assume_yes=self.assume_yes)
             return None if is_wanted else DONE
         if self.as_json:
-            about = {"command": self.command.name, "dry_run": True, "skillbook": self.settings.skillbook}
+            about = {
+                "command": self.command.name,
+                "dry_run": True,
+                "skillbook": str(SkillbookPlace(self.settings.skillbook)),
+            }
             print_json({**about, **inspection_as_json(gathered.summary, self.settings)})
         else:
             print_inspection(gathered.summary, self.settings)
