@@ -52,7 +52,7 @@ def test_a_deep_agent_and_its_sub_agent(deepagents: Any, tmp_path: Path) -> None
     assert {trace["question"] for trace in told} == {"High water?", "When is high water?"}
 
 
-def test_the_recipe_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_of_the_guide(deepagents: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: ScriptedRequest) -> Any:
         if request.role:
             return harbour.script(request)

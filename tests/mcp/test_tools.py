@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +13,6 @@ from mcp.types import TextContent, TextResourceContents
 
 from ace import Skillbook
 from tests.mcp.clients import TRANSPORTS, World, content_of, error_of
-from tests.workspace.project import ROOT
 
 
 def sample(word: str, **more: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_the_sessions_in_one_trace_are_runs_of_their_own(world: World) -> None:
 
 
 def test_the_log_of_a_tool_is_read_as_ace_learn_reads_it(world: World) -> None:
-    log = ROOT / "tests" / "core" / "logs" / "data" / "codex_rollout.jsonl"
+    log = Path(__file__).with_name("codex_rollout.jsonl")
     session = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
 
     async def converse() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ace.integrations import extract_cited_skill_ids
-from ace.logs import Head, Problem, Run, RunBuilder, Source, Tokens, time_of
+from ace.logs import LogHead, Problem, Run, RunBuilder, Source, Tokens, time_of
 from ace_browser_use.history import History, is_history, read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.result import BrowserResult, BrowserStep
@@ -27,7 +27,7 @@ class BrowserLogs:
         "asked."
     )
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly this is a history, from 0 to 1.
 
         Args:

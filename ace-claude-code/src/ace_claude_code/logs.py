@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from ace.integrations import Record, extract_cited_skill_ids, list_in, mapping_in, text_in
-from ace.logs import Head, Problem, Run, RunBuilder, Source, Step, Tokens
+from ace.logs import LogHead, Problem, Run, RunBuilder, Source, Step, Tokens
 from ace_claude_code.account import Metrics, metrics_of, metrics_of_lines
 from ace_claude_code.conversation import Conversation, SubAgents, read_conversation, read_subagents
 from ace_claude_code.messages import DENIED_MARK, Message, add_steps
@@ -48,7 +48,7 @@ class ClaudeCodeLogs:
         "was rewound, up to three prompts are skipped; longer branches are runs of their own."
     )
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly these are records of Claude Code, from 0 to 1.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.logs import Head, Problem, Run, Source, Speaker, Step, Tokens, spoken_by_user
+from ace.logs import LogHead, Problem, Run, Source, Speaker, Step, Tokens, spoken_by_user
 from ace.traces import TraceStep
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import steps_of_messages
@@ -22,7 +22,7 @@ class LangChainLogs:
     side_files = ()
     note = "Only a stored `LangChainResult` and a recorded error say whether a run succeeded."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly these are records of LangChain, from 0 to 1.
 
         Args:

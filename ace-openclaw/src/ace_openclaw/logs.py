@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from ace.integrations import extract_cited_skill_ids, text_in
-from ace.logs import Head, Problem, Run, RunBuilder, Source, Tokens
+from ace.logs import LogHead, Problem, Run, RunBuilder, Source, Tokens
 from ace_openclaw.conversation import Conversation, Line, read_conversation
 from ace_openclaw.messages import add_steps, is_echo, message_of
 from ace_openclaw.outcome import Outcome, metrics_of, outcome_of, times_of
@@ -42,7 +42,7 @@ class OpenClawLogs:
     )
     note = "Only the branch that was continued last is read. A stored session has no outcome; captured turns have."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly these are sessions of OpenClaw, from 0 to 1; Pi writes the same without our marks.
 
         Args:

@@ -13,7 +13,7 @@ import pytest
 
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, RunFilter, gather_traces, problem_lines
-from ace.logs import Head, Problem, Run, Source, register_log_reader, unregister_log_reader
+from ace.logs import LogHead, Problem, Run, Source, register_log_reader, unregister_log_reader
 from ace.logs.spool import StoredTrace
 from tests.support.subprocesses import run_python
 from tests.support.users import ordinary_user
@@ -183,7 +183,7 @@ def test_a_reader_of_a_plugin_reads_its_files() -> None:
         side_files: Sequence[str] = ("*.meta",)
         note = ""
 
-        def recognises(self, head: Head) -> float:
+        def recognises(self, head: LogHead) -> float:
             return float(head.text.startswith("ACME"))
 
         def runs(self, source: Source) -> Iterator[Run | Problem]:

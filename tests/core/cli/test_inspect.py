@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ace.logs import Head, LogReader, Problem, Run, Source, register_log_reader, unregister_log_reader
+from ace.logs import LogHead, LogReader, Problem, Run, Source, register_log_reader, unregister_log_reader
 from ace.logs.mapping import LogMapping, MappedReader
 from ace.logs.summary import LogSummary
 from tests.support.command_line import ACE, Done, command_environment
@@ -207,7 +207,7 @@ class Home:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         return float("acme" in head.keys)
 
     def runs(self, source: Source) -> Any:

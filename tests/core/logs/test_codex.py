@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ace.logs import Head, Source
+from ace.logs import LogHead, Source
 from ace.logs.formats.codex import CodexReader
 from tests.core.logs.log_files import DATA, run_of, runs_of, steps_of, written
 
@@ -208,7 +208,7 @@ def test_sessions_from_before_september_2025(tmp_path: Path) -> None:
 def test_a_compressed_session_is_not_read_if_the_file_is_beside_it(tmp_path: Path) -> None:
     written(tmp_path / "rollout-1.jsonl", line("session_meta", **META), *typed("Count."), said("assistant", "3."))
     compressed = tmp_path / "rollout-1.jsonl.zst"
-    source = Source(compressed, "rollout-1.jsonl.zst", Head(path=compressed, shape="lines"))
+    source = Source(compressed, "rollout-1.jsonl.zst", LogHead(path=compressed, shape="lines"))
 
     [problem] = CodexReader().runs(source)
 

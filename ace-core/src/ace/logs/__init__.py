@@ -13,7 +13,7 @@ from ace._internal.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.logs.building import RunBuilder, fields_of, text_of, time_of
     from ace.logs.decoding import NotALogError
-    from ace.logs.head import Head, Record, Shape
+    from ace.logs.head import LogHead, Record, Shape
     from ace.logs.mapping import LogMapping, MappingError, StepMapping
     from ace.logs.messages import add_message, add_messages
     from ace.logs.outcomes import is_failed_output, number_of, success_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ace.logs.trace import read_trace, runs_in, traces_in
 
 __all__ = [
-    "Head",
+    "LogHead",
     "LogMapping",
     "LogReader",
     "MappingError",
@@ -65,7 +65,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "Head": "head",
+        "LogHead": "head",
         "LogMapping": "mapping",
         "LogReader": "reader",
         "MappingError": "mapping",

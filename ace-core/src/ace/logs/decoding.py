@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.damage import TOO_LARGE, Damage
-from ace.logs.head import Head, Record, Shape
+from ace.logs.head import LogHead, Record, Shape
 from ace.logs.json_lines import COMMENTS, line_records, objects_in_line
 from ace.logs.json_lists import value_records
 from ace.logs.json_values import LARGEST_VALUE, first_keys, loads, value_end
@@ -61,7 +61,7 @@ _FIELD: Final = re.compile(r',\s*"(?:[^"\\]|\\.)*"\s*:')
 _LIST: Final = re.compile(r'\[\s*([{\["\],]|$)')
 
 
-def head_of(path: Path, most: int) -> Head:
+def head_of(path: Path, most: int) -> LogHead:
     """Return the beginning of a file or folder.
 
     Of most files some 256 KB are read. A JSON object is read as a whole, as its keys may be anywhere.
@@ -75,12 +75,12 @@ def head_of(path: Path, most: int) -> Head:
         NotALogError: It is of a type that cannot be a log.
     """
     if path.is_dir():
-        return Head(path=path, shape="folder", names=sorted(child.name for child in path.iterdir()))
+        return LogHead(path=path, shape="folder", names=sorted(child.name for child in path.iterdir()))
     signature = signature_of(path)
     if signature.startswith(b"SQLite format 3\x00"):
-        return Head(path=path, shape="sqlite", names=_tables(path))
+        return LogHead(path=path, shape="sqlite", names=_tables(path))
     if signature.startswith(b"PK\x03\x04"):
-        return Head(path=path, shape="zip", names=_members(path))
+        return LogHead(path=path, shape="zip", names=_members(path))
     start, is_whole = _start(path)
     reason = kind_of_bytes(signature) or kind_of_bytes(start[:512].encode()) or kind_of_text(start)
     if reason:
@@ -91,7 +91,7 @@ def head_of(path: Path, most: int) -> Head:
         shape = "values"
     first = found[0] if found else None
     keys = first if isinstance(first, dict) else first_keys(start.lstrip().removeprefix("[").lstrip())
-    return Head(path=path, shape=shape, records=found, keys=frozenset(keys), text=start[:_TEXT_IN_HEAD])
+    return LogHead(path=path, shape=shape, records=found, keys=frozenset(keys), text=start[:_TEXT_IN_HEAD])
 
 
 def _tables(path: Path) -> list[str]:

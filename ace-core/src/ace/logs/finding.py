@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.reader import LogReader
 from ace.logs.run import Problem
 
@@ -71,7 +71,7 @@ class _Search:
         return is_hidden or folder / name in self._skipped
 
     def _is_one_log(self, folder: Path, names: Sequence[str]) -> bool:
-        head = Head(path=folder, shape="folder", names=names)
+        head = LogHead(path=folder, shape="folder", names=names)
         return any(reader.recognises(head) > 0 for reader in self._readers)
 
     def _file(self, path: Path) -> Iterator[Path | Problem]:

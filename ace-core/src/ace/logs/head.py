@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Head", "Record", "Shape"]
+__all__ = ["LogHead", "Record", "Shape"]
 
 Shape = Literal["lines", "list", "object", "values", "table", "text", "sqlite", "zip", "folder", "live"]
 """What a source is: JSON Lines, one JSON list, one JSON object, several JSON values in a row, a table (CSV), text, a
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class LogHead:
     """The beginning of a source, from which a reader recognises its format."""
 
     path: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ace.logs.head import Head, Record
+from ace.logs.head import LogHead, Record
 
 __all__ = ["ItemList", "has_item_list", "item_lists"]
 
@@ -26,7 +26,7 @@ class ItemList(NamedTuple):
     """The field of the object that holds the list."""
 
 
-def has_item_list(head: Head, is_item: Callable[[Mapping[str, Any]], bool]) -> bool:
+def has_item_list(head: LogHead, is_item: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Return whether the beginning of a source is or holds a list of items of one kind.
 
     Args:

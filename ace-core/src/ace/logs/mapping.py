@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, time_of, without_repetitions
-from ace.logs.head import Head, Record
+from ace.logs.head import LogHead, Record
 from ace.logs.messages import add_message, response_text
 from ace.logs.outcomes import is_failed_output, is_infrastructure, number_of, success_of
 from ace.logs.run import Problem, Run, Tokens
@@ -223,7 +223,7 @@ class MappedReader:
         self.side_files: Sequence[str] = mapping.side_files
         self.note = mapping.note
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty of the mapping if most of the first records satisfy its condition."""
         if self.mapping.path and not head.path.match(self.mapping.path):
             return 0.0

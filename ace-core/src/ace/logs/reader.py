@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
@@ -32,7 +32,7 @@ class LogReader(Protocol):
     note: str
     """What is not read or not certain, for the reference; empty if nothing is known."""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly this is the format, from 0 (another) to 1.
 
         0.5 to 0.7 is for keys that other tools may use too, 0.8 to 1 for unmistakable ones.

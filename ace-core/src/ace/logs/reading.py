@@ -18,7 +18,7 @@ from ace._internal.registry import Registry
 from ace.logs.decoding import NotALogError
 from ace.logs.finding import files_in, reason_of
 from ace.logs.formats import built_in
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.mapping import LogMapping, MappedReader
 from ace.logs.reader import LogReader
 from ace.logs.run import Problem, Run
@@ -100,7 +100,7 @@ def chosen_readers(format: str | None = None, mappings: Sequence[LogMapping] = (
     return named[:1]
 
 
-def reader_for(head: Head, among: Sequence[LogReader]) -> LogReader | None:
+def reader_for(head: LogHead, among: Sequence[LogReader]) -> LogReader | None:
     """Return the reader that claims a source most certainly, the first of several; None if no reader does.
 
     Args:
@@ -115,7 +115,7 @@ def reader_for(head: Head, among: Sequence[LogReader]) -> LogReader | None:
     return found
 
 
-def _score(reader: LogReader, head: Head) -> float:
+def _score(reader: LogReader, head: LogHead) -> float:
     """Return the score of one reader; a reader of a plugin that fails must not prevent the use of others."""
     try:
         return float(reader.recognises(head))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ace.logs import decoding
-from ace.logs.head import Head, Record, Shape
+from ace.logs.head import LogHead, Record, Shape
 from ace.logs.run import Problem
 
 __all__ = ["HEAD_RECORDS", "Source", "file_source", "live_source", "text_source"]
@@ -26,7 +26,7 @@ class Source:
         live: The records, for an object in memory.
     """
 
-    def __init__(self, path: Path, name: str, head: Head, live: Sequence[Record] = ()) -> None:
+    def __init__(self, path: Path, name: str, head: LogHead, live: Sequence[Record] = ()) -> None:
         self.path = path
         self.name = name
         self.head = head
@@ -117,4 +117,4 @@ def _live(records: Sequence[Record], name: str) -> Source:
     first = records[0].value if records else None
     keys = frozenset(first) if isinstance(first, dict) else frozenset()
     values = [record.value for record in records[:HEAD_RECORDS]]
-    return Source(Path(name), name, Head(path=Path(name), shape="live", records=values, keys=keys), records)
+    return Source(Path(name), name, LogHead(path=Path(name), shape="live", records=values, keys=keys), records)

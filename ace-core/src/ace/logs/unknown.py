@@ -9,7 +9,7 @@ from typing import Any, Final
 from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, key_of, text_of, time_of, without_repetitions
 from ace.logs.dialogues import NEVER_LISTS, add_items, as_message, is_dialogue, message_list_in
-from ace.logs.head import Head, Record
+from ace.logs.head import LogHead, Record
 from ace.logs.messages import add_message, add_messages, event_role, is_message, is_message_list, response_messages
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
@@ -52,7 +52,7 @@ class UnknownReader:
     side_files: Sequence[str] = ()
     note = "Tasks, answers and outcomes are found by the usual names of fields; a mapping names others."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a certainty below that of every other reader; 0 for what only a special reader can read."""
         return 0.0 if head.shape in ("folder", "sqlite", "zip") else 0.01
 

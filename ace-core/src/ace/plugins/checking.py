@@ -19,6 +19,7 @@ from ace.plugins.specs import (
     ExecuteStepSpec,
     ExtraStepsSpec,
     LLMClientSpec,
+    LogReaderSpec,
     ObserverSpec,
     RunnerSpec,
     Spec,
@@ -141,6 +142,13 @@ def _converter_problems(plugin: Plugin, spec: TraceConverterSpec, target: Any) -
             yield f"has a recogniser {spec.recognises!r} that {problem}"
 
 
+def _reader_problems(plugin: Plugin, spec: LogReaderSpec, target: Any) -> Iterator[str]:
+    """Yield what makes it no reader of logs; `ace.testing.LogReaderConformance` checks what it reads."""
+    yield from [*_not_callable(target), *_does_not_take(target, "no arguments")]
+    if isinstance(target, type):
+        yield from _lacks(target, ("recognises", "runs"))
+
+
 def _unknown_fields(step: object, provided: frozenset[str]) -> Iterator[str]:
     from dataclasses import fields
 
@@ -243,6 +251,7 @@ def _does_not_take(target: Any, what: str, *arguments: object, **settings: objec
 _CHECKS: Final[Mapping[type[Spec], Callable[[Plugin, Any, Any], Iterator[str]]]] = {
     ExecuteStepSpec: _step_problems,
     TraceConverterSpec: _converter_problems,
+    LogReaderSpec: _reader_problems,
     RunnerSpec: _runner_problems,
     LLMClientSpec: _client_problems,
     CommandSpec: _command_problems,

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from ace.logs import Head, LogReader, NotALogError, Problem, Run, Speaker, file_source, live_source
+from ace.logs import LogHead, LogReader, NotALogError, Problem, Run, Speaker, file_source, live_source
 from ace.plugins import LogReaderSpec
 from ace.testing.suite import Conformance, demand, last_line, must_be_given, resolved, run_without, spec_of
 
@@ -95,7 +95,7 @@ class LogReaderConformance(Conformance, is_suite=True):
     def test_claims_nothing_else(self, reader: LogReader, tmp_path: Path, claims_foreign_logs: bool) -> None:
         """Other heads score 0, also empty ones and those of values without fields."""
         heads = [live_source(value).head for value in _FOREIGN]
-        heads += [Head(path=tmp_path / "log", shape=shape) for shape in ("text", "sqlite", "zip", "folder", "table")]
+        heads += [LogHead(path=tmp_path / "log", shape=shape) for shape in ("text", "sqlite", "zip", "folder", "table")]
         for head in heads:
             score = reader.recognises(head)
             demand(

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from ace._internal.json_fields import Record, number_in
 from ace.context import ACEStepContext
-from ace.logs import Head, Problem, Run, Source, Step
+from ace.logs import LogHead, Problem, Run, Source, Step
 from ace.protocols.trace_converters import TraceConversionError
 from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
 from ace.traces import StandardTraceDict
@@ -33,7 +33,7 @@ class ExecutionLogs:
     side_files: Sequence[str] = ("insights.jsonl", "artifacts/*")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return 0.9 if most of the first records are attempts.
 
         Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.logs import Head, Problem, Run, RunBuilder, Source, fields_of, text_of
+from ace.logs import LogHead, Problem, Run, RunBuilder, Source, fields_of, text_of
 from ace_acme.result import AcmeResult, Deed
 
 __all__ = ["AcmeLogs", "run_of_result"]
@@ -19,7 +19,7 @@ class AcmeLogs:
     side_files = ()
     note = "The logs do not say whether a run succeeded."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return how certainly this is a log of Acme, from 0 to 1."""
         return 0.9 if any("acme_log" in record for record in head.objects) else 0.0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ace.logs import Head, Problem, Run, file_source, live_source, read_runs, read_trace, runs_in
+from ace.logs import LogHead, Problem, Run, file_source, live_source, read_runs, read_trace, runs_in
 from ace.logs.formats.spans.reader import SpansReader
 from ace.logs.reading import read_source, reader_for, readers
 from ace.protocols import TraceConversionError
@@ -470,7 +470,7 @@ def test_files_are_recognised_by_their_content(tmp_path: Path) -> None:
         assert chosen(text) == "spans"
     for other in ('{"spanId": 1}', '{"task": "resourceSpans"}', '{"spanId": "1", "traceId": "2"}'):
         assert chosen(other) == "unknown"
-    too_large = Head(path=tmp_path / "large.json", shape="object", keys=frozenset({"resourceSpans"}))
+    too_large = LogHead(path=tmp_path / "large.json", shape="object", keys=frozenset({"resourceSpans"}))
     assert SpansReader().recognises(too_large) == 0.9
 
 

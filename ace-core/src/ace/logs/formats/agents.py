@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import read_sessions
@@ -29,7 +29,7 @@ class DroidReader:
     side_files = ("*.settings.json",)
     note = _UNCHECKED
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the first line."""
         return 0.9 if any(record.get("type") == "session_start" and "id" in record for record in head.objects) else 0.0
 
@@ -69,7 +69,7 @@ class KimiReader:
     side_files = ("context*.jsonl", "state.json", "metadata.json")
     note = "Sessions of its successor, Kimi Code, are not read."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the envelope of the events."""
         types = {text_of(fields_of(record.get("message")).get("type")) for record in head.objects}
         return 0.9 if types & {"TurnBegin", "StepBegin"} else 0.0
@@ -164,7 +164,7 @@ class CodebuffReader:
     side_files = ("run-state.json", "log.jsonl")
     note = _UNCHECKED
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of the messages."""
         fitting = sum(record.get("variant") in ("ai", "user", "agent", "error") for record in head.objects)
         return 0.85 if head.shape == "list" and fitting * 2 > len(head.objects) else 0.0
@@ -212,7 +212,7 @@ class HermesReader:
     side_files: tuple[str, ...] = ()
     note = _UNCHECKED
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the columns of the messages."""
         if head.shape != "sqlite" or not {"sessions", "messages"} <= set(head.names):
             return 0.0

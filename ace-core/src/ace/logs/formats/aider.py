@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ace.logs.building import RunBuilder
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import sections_of
 from ace.logs.source import Source
@@ -29,7 +29,7 @@ class AiderReader:
     side_files = (".aider.input.history",)
     note = "Whether a command failed is not in this file. The file of --llm-history-file is not read."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the line with which a session starts."""
         return 0.95 if _START.search(head.text) else 0.0
 

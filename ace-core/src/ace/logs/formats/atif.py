@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.outcomes import is_failed_output, number_of
 from ace.logs.run import Problem, Run, Tokens
@@ -24,7 +24,7 @@ class ATIFReader:
     side_files: Sequence[str] = ()
     note = "The format records no outcome, and no flag for failed calls: only their texts tell."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for the version of the schema."""
         if head.objects and all(text_of(value.get("schema_version")).startswith("ATIF") for value in head.objects):
             return 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message
 from ace.logs.outcomes import is_failed_output
@@ -41,7 +41,7 @@ class AutoGenReader:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for messages with a source and a type of AutoGen."""
         return 0.95 if has_item_list(head, _is_message) else 0.0
 
@@ -116,7 +116,7 @@ class AutoGen2Reader:
     side_files: Sequence[str] = ()
     note = "Not checked against a real file."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for `chat_history` beside fields of a `ChatResult`."""
         objects = head.objects
         fitting = sum("chat_history" in value and bool(value.keys() & _OF_RESULT) for value in objects)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.outcomes import is_failed_output, success_of
 from ace.logs.run import Problem, Run
@@ -36,7 +36,7 @@ class ChatGPTReader:
     )
     note = "Edited questions and other versions of an answer are not read."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for conversations that are trees of messages."""
         if head.shape == "zip":
             return 0.95 if '"mapping"' in _start_of(head) else 0.0
@@ -59,7 +59,7 @@ class ClaudeAIReader:
     side_files: Sequence[str] = ("users.json", "projects.json", "memories.json")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for conversations with chat messages."""
         if head.shape == "zip":
             return 0.95 if '"chat_messages"' in _start_of(head) else 0.0
@@ -72,7 +72,7 @@ class ClaudeAIReader:
                 yield _claude_run(conversation)
 
 
-def _start_of(head: Head) -> str:
+def _start_of(head: LogHead) -> str:
     """Return the beginning of the conversations in an archive."""
     names = [name for name in head.names if _CONVERSATIONS.fullmatch(name)]
     if not names:

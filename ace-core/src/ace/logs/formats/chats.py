@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, without_repetitions
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_messages
 from ace.logs.run import Problem, Run
@@ -44,7 +44,7 @@ class ChatReader:
         self._is_message = is_message
         self._is_mark = is_mark
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a certainty for messages of which one is surely of the dialect."""
         if not has_item_list(head, self._is_message):
             return 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
@@ -54,7 +54,7 @@ class ClineReader:
     )
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of a session, the tags in messages, or the name of a list of messages."""
         if {"sessionId", "agent", "origin", "messages"} <= head.keys:
             return 0.9
@@ -182,7 +182,7 @@ class ClineMessagesReader:
     side_files: tuple[str, ...] = ()
     note = "Only read if the messages to the model are not beside it."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of the messages."""
         fitting = sum(
             record.get("type") in ("ask", "say") and record.get("type") in record and "ts" in record

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Step
 from ace.logs.sessions import read_sessions
@@ -38,7 +38,7 @@ class CodexReader:
     side_files = ("history.jsonl", "session_index.jsonl")
     note = "The session of a sub-agent is a run of its own, which names its parent."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the envelope of the lines, or by the bare items of old versions."""
         objects = head.objects
         lines = sum(record.get("type") in _LINES and isinstance(record.get("payload"), dict) for record in objects)
@@ -193,7 +193,7 @@ class CodexExecReader:
     side_files: tuple[str, ...] = ()
     note = "The task is not in this output."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the types of the lines."""
         types = [record.get("type") for record in head.objects]
         return 0.95 if sum(kind in _EXEC_LINES for kind in types) * 2 > len(types) else 0.0

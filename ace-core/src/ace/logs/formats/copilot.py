@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import read_sessions
@@ -30,7 +30,7 @@ class CopilotReader:
     side_files = ("workspace.yaml", "checkpoints/*", "rewind-file-snapshots/*")
     note = "session-store.db is not read. Which senders of a message are persons was not checked against a real file."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the names of the events."""
         fitting = (record.get("type") in _EVENTS and isinstance(record.get("data"), dict) for record in head.objects)
         return 0.95 if any(fitting) else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
@@ -26,7 +26,7 @@ class CrewAIReader:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for tasks with an agent that were started and completed."""
         objects = head.objects
         if objects:

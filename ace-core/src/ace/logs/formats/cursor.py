@@ -9,7 +9,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import read_sessions, sections_of
@@ -34,7 +34,7 @@ class CursorTranscriptReader:
     side_files: tuple[str, ...] = ()
     note = "Most results of tools are not in these files. The time is that of the file."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of the lines, or by the marks in a text."""
         if head.shape == "text":
             speakers = {match.group(1) for match in _SPEAKER.finditer(head.text)}
@@ -125,7 +125,7 @@ class CursorReader:
     side_files = ("state.vscdb.backup", "state.vscdb-wal", "state.vscdb-shm")
     note = "The fields of tool calls were not checked against a real file. Chats without messages are skipped."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the table of the chats."""
         return 0.95 if head.shape == "sqlite" and "cursorDiskKV" in head.names else 0.0
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_messages, is_message_list, response_text, role_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
@@ -41,7 +41,7 @@ class DatasetReader:
         self._fits = fits
         self._run = run
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a certainty if all of the first records are such examples."""
         return 0.8 if head.objects and all(map(self._fits, head.objects)) else 0.0
 

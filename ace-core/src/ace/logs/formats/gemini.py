@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of, time_of
-from ace.logs.head import Head, Record
+from ace.logs.head import LogHead, Record
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Speaker
 from ace.logs.sessions import active_path, read_sessions
@@ -34,7 +34,7 @@ class GeminiReader:
     side_files = ("chats/*/*.jsonl", "*.unreadable-*", "*.tmp-*")
     note = "The steps of sub-agents are put in by their times."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of the session, or by the types of the messages."""
         if {"sessionId", "projectHash"} <= head.keys:
             return 0.95
@@ -206,7 +206,7 @@ class GeminiStreamReader:
     side_files: tuple[str, ...] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the first line, or by the fields of calls."""
         objects = head.objects
         begins = any(record.get("type") == "init" and {"session_id", "model"} <= record.keys() for record in objects)
@@ -285,7 +285,7 @@ class QwenReader:
     side_files: tuple[str, ...] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the envelope with Google's parts in it."""
         fitting = (
             {"uuid", "sessionId"} <= record.keys() and "parts" in fields_of(record.get("message"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import read_sessions
@@ -33,7 +33,7 @@ class GooseReader:
     side_files: tuple[str, ...] = ()
     note = "The columns of the database were not checked against a real one."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the columns of the database, by the first line, or by the blocks of messages."""
         if head.shape == "sqlite":
             is_goose = "messages" in head.names and "content_json" in columns_of(head.path, "messages")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message, response_text
 from ace.logs.outcomes import number_of, success_of
 from ace.logs.run import Problem, Run, Tokens
@@ -31,7 +31,7 @@ class InspectReader:
     side_files: Sequence[str] = ("logs.json", "eval-set.json", ".eval-set-id")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for archives with samples, and objects with an evaluation and its samples."""
         if head.shape == "zip":
             has_samples = any(_SAMPLE.fullmatch(name) for name in head.names)

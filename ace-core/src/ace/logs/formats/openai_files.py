@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_messages, response_text
 from ace.logs.outcomes import outcome_in
 from ace.logs.run import Problem, Run
@@ -30,7 +30,7 @@ class OpenAIEvalsReader:
     side_files: Sequence[str] = ()
     note = "If a model graded the answers, its calls are not steps of the run."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for a specification and events of samples."""
         events = [value for value in head.objects if {"run_id", "event_id", "sample_id", "type"} <= value.keys()]
         return 0.95 if events and len(events) * 2 >= len(head.objects) - 2 else 0.0
@@ -87,7 +87,7 @@ class BatchReader:
     side_files: Sequence[str] = ()
     note = "The tasks are in the file of the requests: it is found if it lies in the same folder."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for requests or responses with an id of their own."""
         objects = head.objects
         fitting = sum(_is_response(value) or _is_request(value) for value in objects)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, sum_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 from ace.logs.speakers import spoken_by_user
@@ -40,7 +40,7 @@ class OpenCodeReader:
     side_files = ("*.db-wal", "*.db-shm", "log/*.log")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the tables, the folders, or the fields of an export."""
         if head.shape == "sqlite":
             return 0.95 if set(head.names) >= _TABLES else 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import response_text
 from ace.logs.outcomes import is_infrastructure, number_of
@@ -51,7 +51,7 @@ class OpenHandsReader:
     side_files: Sequence[str] = ("metadata.json", "base_state.json", "*.pkl", "event_cache/*")
     note = "The kinds of events of the SDK (V1) are not all checked against real files."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for events with an action or an observation, or for a folder of them."""
         if head.shape == "folder":
             return 0.9 if _is_folder(head) else 0.0
@@ -75,7 +75,7 @@ def _is_event(value: Mapping[str, Any]) -> bool:
     return has_source and (isinstance(value.get("action"), str) or isinstance(value.get("observation"), str))
 
 
-def _is_folder(head: Head) -> bool:
+def _is_folder(head: LogHead) -> bool:
     if "events" in head.names and _BESIDE_EVENTS & set(head.names):
         return True
     files = [name for name in head.names if _FILE.fullmatch(name)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, sum_of, text_of
-from ace.logs.head import Head, Record
+from ace.logs.head import LogHead, Record
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.sessions import active_path, read_sessions
@@ -24,7 +24,7 @@ class PiReader:
     side_files = ("sessions.json", "*.lock", "*.trajectory.jsonl", "*.checkpoint.*.jsonl")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the first line and the envelope of the messages."""
         begins = any(record.get("type") == "session" and "id" in record for record in head.objects)
         messages = any(

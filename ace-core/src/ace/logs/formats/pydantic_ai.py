@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run, Tokens
@@ -28,7 +28,7 @@ class PydanticAIReader:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for requests and responses with parts."""
         return 0.95 if has_item_list(head, _is_message) else 0.0
 

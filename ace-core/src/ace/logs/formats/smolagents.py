@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.run import Problem, Run, Tokens
 from ace.logs.source import Source
@@ -26,7 +26,7 @@ class SmolagentsReader:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for steps with a number and what smolagents stores of them."""
         is_certain = any(_is_action(value) for value in _objects(head))
         return 0.95 if is_certain and has_item_list(head, _is_step) else 0.0
@@ -37,7 +37,7 @@ class SmolagentsReader:
             yield _run(found.items, run_fields(found.outer, skip=[found.key]))
 
 
-def _objects(head: Head) -> Iterator[Mapping[str, Any]]:
+def _objects(head: LogHead) -> Iterator[Mapping[str, Any]]:
     for value in head.records:
         inner = value if isinstance(value, list) else fields_of(value).values()
         yield from (item for item in (value, *inner) if isinstance(item, dict))

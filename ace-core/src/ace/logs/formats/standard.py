@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from ace.logs.building import text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run, Speaker, Step
 from ace.logs.source import Source
 from ace.traces import StepKind
@@ -46,7 +46,7 @@ class StandardReader:
     side_files: Sequence[str] = ()
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return 0.95 if all of the first records have the schema or the steps of standard traces."""
         return 0.95 if head.objects and all(map(_is_standard, head.objects)) else 0.0
 

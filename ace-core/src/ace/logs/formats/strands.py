@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
@@ -28,7 +28,7 @@ class StrandsReader:
     side_files: Sequence[str] = ("session.json", "agent.json", "multi_agent.json")
     note = ""
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for a folder with a session and its agents, or with the messages of an agent."""
         if head.shape != "folder":
             return 0.0

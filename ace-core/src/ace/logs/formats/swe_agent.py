@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message, response_text
 from ace.logs.outcomes import is_failed_output, number_of
@@ -32,7 +32,7 @@ class SWEAgentReader:
     side_files: Sequence[str] = ("*.config.yaml", "*.info.log", "*.debug.log", "*.trace.log")
     note = "The trajectory does not say whether the issue is resolved."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for a trajectory beside its history."""
         return 0.95 if {"trajectory", "history", "info"} <= head.keys else 0.0
 
@@ -97,7 +97,7 @@ class MiniSWEAgentReader:
     side_files: Sequence[str] = ()
     note = "The trajectory does not say whether the issue is resolved."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for the name of the format, or for messages with codes that commands returned."""
         formats = [text_of(value.get("trajectory_format")) for value in head.objects]
         if any(name.startswith("mini-swe-agent") for name in formats):

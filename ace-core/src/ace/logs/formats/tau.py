@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, text_of, time_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.messages import add_message, response_text
 from ace.logs.outcomes import number_of
 from ace.logs.run import Problem, Run
@@ -31,7 +31,7 @@ class TauBenchReader:
     side_files: Sequence[str] = ()
     note = "The customer is a model, and counts as the harness."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for trajectories with a reward."""
         objects = head.objects
         fitting = sum({"task_id", "reward", "info", "traj"} <= value.keys() for value in objects)
@@ -108,7 +108,7 @@ class Tau2Reader:
     side_files: Sequence[str] = ()
     note = "The customer is a model, and counts as the harness, with its own tools."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return a high certainty for simulations beside their tasks."""
         if head.shape == "folder":
             return 0.9 if {"results.json", "simulations"} <= set(head.names) else 0.0

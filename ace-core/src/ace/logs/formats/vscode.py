@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ace.logs.building import RunBuilder, fields_of, objects_of, text_of
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 from ace.logs.speakers import spoken_by_user
@@ -31,7 +31,7 @@ class VSCodeReader:
     side_files: tuple[str, ...] = ()
     note = "Chats without requests are skipped. The details of tool calls were not checked against a real file."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of a session, or of the first operation."""
         first = head.objects[0] if head.objects else {}
         if first.get("kind") == _STATE and isinstance(first.get("v"), dict):

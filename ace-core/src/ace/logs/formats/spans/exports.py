@@ -22,7 +22,7 @@ from ace.logs.formats.spans.values import (
     result_of,
     steps_in,
 )
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.mapping import value_at
 from ace.logs.messages import role_of
 from ace.logs.outcomes import is_failed_output, number_of
@@ -212,7 +212,7 @@ class ExportReader:
         self.title = export.title
         self.note = export.note
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return 0.96 if most of the first records, or of those in an envelope, have the keys of the format.
 
         These keys are unmistakable, while what a framework writes is also inside of the records of such tools.

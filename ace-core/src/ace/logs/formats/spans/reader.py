@@ -9,7 +9,7 @@ from ace.logs.formats.spans.containers import Piece, is_of_agent, pieces_of
 from ace.logs.formats.spans.otel import trace_of
 from ace.logs.formats.spans.reading import runs_of_traces
 from ace.logs.formats.spans.span import Trace
-from ace.logs.head import Head
+from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
@@ -27,7 +27,7 @@ class SpansReader:
     side_files: Sequence[str] = ()
     note = "System prompts and traces without a span of a model, a tool or an agent are skipped."
 
-    def recognises(self, head: Head) -> float:
+    def recognises(self, head: LogHead) -> float:
         """Return 0.9 for spans of agents; less for other spans, after which some of agents may come."""
         has_spans = False
         for piece in (piece for record in head.records for piece in pieces_of(record)):
