@@ -64,9 +64,10 @@ def test_ten_thousand_events_cost_nothing_before_a_yes(
     assert server.requests == []
 
 
-@pytest.mark.parametrize("decided", [["--yes"], ["--limit", "2"], ["--format", "unknown"]])
+@pytest.mark.parametrize("decided", [["--yes"], ["--limit", "2"], ["--format", "unknown"], ["--map", "own.toml"]])
 def test_an_option_decides(decided: list[str], learn: Callable[..., Done], tmp_path: Path) -> None:
     store(tmp_path / "a.jsonl", SAME_ID)
+    (tmp_path / "own.toml").write_text('name = "own"\nwhen = "nothing_like_it"\n', encoding="utf-8")
     done = learn("a.jsonl", *decided, "--json")
     assert (done.code, done.data["traces"]["learned"]) == (0, 2 if "--limit" in decided else 5)
 

@@ -72,7 +72,8 @@ def confirm(summary: LogSummary, settings: Settings, *, assume_yes: bool) -> boo
         UsageError: No one can be asked.
     """
     questions = list(summary.questions())
-    if not questions or assume_yes or settings.limit is not None or settings.format is not None:
+    is_decided = any(choice is not None for choice in (settings.limit, settings.format, settings.map))
+    if not questions or assume_yes or is_decided:
         return True
     if not can_ask():
         raise UsageError(f"{'. '.join(questions)}. Nothing was learned: {_DECIDES}")
