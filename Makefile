@@ -34,7 +34,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 
 .PHONY: test
 test: SLOWEST := --durations=40
-test: lint types contracts pytest ## Check and test everything (some fifteen minutes on two cores)
+test: lint types contracts pytest ## Check and test everything (some twenty minutes on two cores)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
