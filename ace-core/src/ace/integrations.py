@@ -8,7 +8,7 @@
 - the names of a package that are imported on first use: `lazy_exports`;
 - files that survive a crash (`append_line`, `replace_file`, `write_durably`) and their locks (`file_lock`,
   `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
-  of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`, `trace_head`);
+  of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
 - learning in a separate process: `JobQueue`, `Job`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         string_at,
         value_at,
     )
-    from ace._internal.json_fields import Record, head_records, list_in, mapping_in, number_in, text_in, trace_head
+    from ace._internal.json_fields import Record, list_in, mapping_in, number_in, text_in
     from ace._internal.managed_block import (
         BEGIN_MARK,
         END_MARK,
@@ -107,7 +107,6 @@ __all__ = [
     "extract_cited_skill_ids",
     "file_lock",
     "folder_lock",
-    "head_records",
     "insert_member",
     "is_terminal",
     "lazy_exports",
@@ -131,7 +130,6 @@ __all__ = [
     "shown",
     "string_at",
     "text_in",
-    "trace_head",
     "value_at",
     "warnings_shown",
     "within_seconds",
@@ -179,7 +177,6 @@ __getattr__, __dir__ = lazy_exports(
         "extract_cited_skill_ids": "skill",
         "file_lock": "_internal.atomic_file",
         "folder_lock": "_internal.atomic_file",
-        "head_records": "_internal.json_fields",
         "insert_member": "_internal.json_edit",
         "is_terminal": "cli.console",
         "list_in": "_internal.json_fields",
@@ -202,7 +199,6 @@ __getattr__, __dir__ = lazy_exports(
         "shown": "_internal.arguments",
         "string_at": "_internal.json_edit",
         "text_in": "_internal.json_fields",
-        "trace_head": "_internal.json_fields",
         "value_at": "_internal.json_edit",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",

@@ -1,23 +1,16 @@
-"""The type of JSON values, and reading objects and heads of files without a guaranteed structure, of other programs."""
+"""The type of JSON values, and reading objects of other programs, which have no guaranteed structure."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
 
 __all__ = [
-    "HEAD_SIZE",
     "JsonValue",
     "Record",
-    "head_records",
     "list_in",
     "mapping_in",
     "number_in",
     "text_in",
-    "trace_head",
 ]
 
 JsonValue = str | int | float | None | list["JsonValue"] | dict[str, "JsonValue"]
@@ -85,53 +78,3 @@ def number_in(record: Record, *names: str) -> float | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
     return None
-
-
-HEAD_SIZE: Final = 64 * 1024
-"""The number of bytes of a file that are read."""
-
-
-def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
-    """Return the beginning of a trace that is bytes, a text, or a file; None for any other object.
-
-    The result is empty for a file that cannot be read; the reader of the trace reports the error.
-
-    Args:
-        trace: The argument of `TraceConverterSpec.recognises`.
-        suffixes: A text without line breaks that ends in one of them is the path of a file.
-
-    Example:
-        >>> trace_head('{"type": "user"}'), trace_head("no-such-file.jsonl"), trace_head({"type": "user"})
-        (b'{"type": "user"}', b'', None)
-    """
-    if isinstance(trace, str) and trace.endswith(suffixes) and "\n" not in trace and trace.lstrip()[:1] != "{":
-        trace = Path(trace)
-    if isinstance(trace, os.PathLike):
-        try:
-            with Path(trace).open("rb") as file:
-                return file.read(HEAD_SIZE)
-        except (OSError, ValueError):
-            return b""
-    if isinstance(trace, str):
-        return trace[:HEAD_SIZE].encode("utf-8", "surrogatepass")
-    return trace if isinstance(trace, bytes) else None
-
-
-def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
-    """Yield the JSON objects among the first lines of a file; other lines are skipped.
-
-    Args:
-        head: The beginning of the file, which may end within a line.
-        most: The maximum number of lines.
-
-    Example:
-        >>> list(head_records(b'{"type": "user"}\\nno JSON\\n{"type": "assis'))
-        [{'type': 'user'}]
-    """
-    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", most)[:most]:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):  # it was cut, or it is from a file of another kind
-            continue
-        if isinstance(record, dict):
-            yield record

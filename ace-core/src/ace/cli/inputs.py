@@ -136,7 +136,7 @@ class FoundRuns:
         wanted: Which runs are wanted.
 
     Raises:
-        UsageError: A path does not exist, or there is no reader of the chosen name.
+        UsageError: A path does not exist, or no reader has the chosen name.
     """
 
     def __init__(self, paths: Sequence[str], wanted: RunFilter) -> None:

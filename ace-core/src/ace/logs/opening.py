@@ -5,11 +5,9 @@ from __future__ import annotations
 import codecs
 import importlib
 import io
-import lzma
 import os
 import re
 import stat
-import zlib
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -62,7 +60,6 @@ _STRANGE: Final = re.compile(r"[\x01-\x07\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\
 _MOST_STRANGE: Final = 0.05
 """Which part of a text may be control characters. They are a tenth of random bytes, and hardly occur in logs."""
 _SAMPLE: Final = 512
-_BROKEN_ARCHIVE: Final = (EOFError, zlib.error, lzma.LZMAError)
 
 
 class NotALogError(ValueError):

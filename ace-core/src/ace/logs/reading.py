@@ -88,7 +88,7 @@ def chosen_readers(format: str | None = None, mappings: Sequence[LogMapping] = (
         mappings: Mappings of further formats.
 
     Raises:
-        ValueError: There is no reader of that name.
+        ValueError: No reader has that name.
     """
     found: list[LogReader] = [*(MappedReader(mapping) for mapping in mappings), *readers()]
     if format is None:
@@ -139,7 +139,7 @@ def read_runs(
 
     Raises:
         FileNotFoundError: The path does not exist.
-        ValueError: There is no reader of that name.
+        ValueError: No reader has that name.
 
     Example:
         >>> import json, tempfile

@@ -82,7 +82,7 @@ def tables_of(path: Path) -> list[str]:
 
 
 def columns_of(path: Path, table: str) -> set[str]:
-    """Return the names of the columns of a table; none if there is no such table.
+    """Return the names of the columns of a table; an empty set if the table does not exist.
 
     Args:
         path: The database.

@@ -118,7 +118,7 @@ class _GeminiSession:
         return builder.run(is_interrupted=builder.is_interrupted)
 
     def _removed(self) -> Iterator[tuple[Mapping[str, Any], str]]:
-        """Yield the messages that were rewound, or are no longer there after the session was resumed."""
+        """Yield the messages that were rewound, and those that are missing since the session was resumed."""
         yield from (found for identity, found in self._recorded.items() if identity not in self._messages)
 
     def _of_sub_agents(self) -> Iterator[tuple[datetime, Speaker, Mapping[str, Any], str]]:
