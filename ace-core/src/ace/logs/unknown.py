@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ace.cases import steps_of_dialogue
@@ -14,7 +16,6 @@ from ace.logs.messages import add_message, add_messages, event_role, is_message,
 from ace.logs.outcomes import number_of, outcome_in, score_of
 from ace.logs.run import Problem, Run
 from ace.logs.source import HEAD_RECORDS, Source
-from ace.logs.unread import with_unread_texts
 from ace.logs.usual_fields import ANSWERS, TASKS, field_in, field_text, has_pair, run_fields
 
 __all__ = ["UnknownReader"]
@@ -39,6 +40,9 @@ _OUTCOMES_OF_TURNS: Final = (
     *("outcome", "resolved", "solved", "reward", "rating", "passed", "verdict", "thumbs", "success", "score"),
 )
 _DEEPEST: Final = 10
+_DEEPEST_TEXT: Final = 40
+_FEWEST_SPACES: Final = 2
+"""A text with fewer is a name, an id, a type or a number, of which formats are full and which tell nothing alone."""
 _MOST_TYPES: Final = 30
 _FEWEST_EVENTS: Final = 5
 
@@ -309,7 +313,7 @@ def _from_items(
         or field_text(shared, ("model", "modelname")),
         **_times(objects),
     )
-    yield with_unread_texts(run, [record.value for record in records])
+    yield _with_unread_texts(run, [record.value for record in records])
 
 
 def _times(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -336,7 +340,7 @@ def _from_record(
         add_items(builder, ((str(number), item) for number, item in enumerate(_oldest_first(found[1]), 1)))
         _add_last_turn(builder, found[0], value, fields)
     run = builder.run(**fields, place=str(record.line) if has_line else "")
-    return with_unread_texts(run, value)
+    return _with_unread_texts(run, value)
 
 
 def _add_last_turn(builder: RunBuilder, name: str, value: Mapping[str, Any], fields: dict[str, Any]) -> None:
@@ -378,3 +382,31 @@ def _from_text(text: str) -> Run:
     if not dialogue:
         builder.message("harness", text, "1")
     return builder.run()
+
+
+def _with_unread_texts(run: Run, record: Any) -> Run:
+    """Return the run with the texts of its record that it does not have in `rest`, by their path without numbers."""
+    texts = {run.task, run.answer, run.context, run.reason, run.truth or ""}
+    texts.update(step.content for step in run.steps)
+    together = ""
+    unread: dict[str, list[str]] = {}
+    for path, text in _texts_in(record, "", 0):
+        stripped = text.strip()
+        if stripped.count(" ") < _FEWEST_SPACES or stripped in texts or path.partition(".")[0] in run.rest:
+            continue
+        # Built only where it is needed: most texts are a step as a whole.
+        together = together or "\n".join(texts)
+        if stripped not in together and json.dumps(stripped, ensure_ascii=False)[1:-1] not in together:
+            unread.setdefault(path, []).append(text)
+    return replace(run, rest={**run.rest, **unread}) if unread else run
+
+
+def _texts_in(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict) and depth < _DEEPEST_TEXT:
+        for name, item in value.items():
+            yield from _texts_in(item, f"{path}.{name}" if path else str(name), depth + 1)
+    elif isinstance(value, list) and depth < _DEEPEST_TEXT:
+        for item in value:
+            yield from _texts_in(item, path, depth + 1)

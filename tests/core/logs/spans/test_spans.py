@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ace.logs import LogHead, Problem, Run, file_source, live_source, read_runs, read_trace, runs_in
-from ace.logs.formats.spans.reader import SpansReader
+from ace.logs.formats.spans.otel import SpansReader
 from ace.logs.reading import read_source, reader_for, readers
 from ace.protocols import TraceConversionError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ace.logs.formats.spans.exports import EXPORTS, ExportReader
-from ace.logs.formats.spans.reader import SpansReader
+from ace.logs.formats.spans.otel import SpansReader
 
 if TYPE_CHECKING:
     from ace.logs.reader import LogReader

@@ -1,4 +1,4 @@
-"""Reads OpenTelemetry spans with the attributes of all dialects."""
+"""Reads OpenTelemetry spans with the attributes of all dialects: OTLP JSON, tables of spans, and MLflow's traces."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from typing import Any, Final
 
 from ace.logs.building import fields_of, text_of
 from ace.logs.formats.spans.assessments import Assessment, assessments_in
-from ace.logs.formats.spans.containers import Piece, attributes_of, event_name, first_of, parent_id, span_id
+from ace.logs.formats.spans.containers import (
+    Piece,
+    attributes_of,
+    event_name,
+    first_of,
+    is_of_agent,
+    parent_id,
+    pieces_of,
+    span_id,
+)
 from ace.logs.formats.spans.cut_json import completed_json
 from ace.logs.formats.spans.dialects import attribute_names
+from ace.logs.formats.spans.reading import runs_of_traces
 from ace.logs.formats.spans.span import Span, SpanKind, Trace, kind_of, nanoseconds
 from ace.logs.formats.spans.values import ANSWERS, QUESTIONS, arguments_of, described, nested, result_of, steps_in
+from ace.logs.head import LogHead
 from ace.logs.outcomes import is_failed_output, number_of
-from ace.logs.run import Step
+from ace.logs.run import Problem, Run, Step
+from ace.logs.source import Source
 
-__all__ = ["trace_of"]
+__all__ = ["SpansReader"]
 
+_DOCUMENTS: Final = frozenset({"resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "resourceMetrics"})
 _EVENT_ROLES: Final = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 _EVALUATIONS: Final = ("gen_ai.evaluation.result", "gen_ai.evaluation")
@@ -29,12 +42,45 @@ _WRITTEN_TOKENS: Final = ("output_tokens", "completion_tokens", "output", "compl
 _SESSIONS: Final = ("session_id", "sessionId", "mlflow.trace.session")
 
 
-def trace_of(pieces: Sequence[Piece]) -> Trace:
-    """Return the trace that consists of spans, log records and facts.
+class SpansReader:
+    """Reads the traces of applications that call models, tools and agents; one run for each trace id."""
 
-    Args:
-        pieces: The pieces of one trace; a span that was exported twice counts once.
+    name = "spans"
+    title = "OpenTelemetry spans (OTLP, Phoenix, MLflow)"
+    places: Sequence[str] = ()
+    side_files: Sequence[str] = ()
+    note = "System prompts and traces without a span of a model, a tool or an agent are skipped."
+
+    def recognises(self, head: LogHead) -> float:
+        """Return 0.9 for spans of agents; less for other spans, after which some of agents may come."""
+        has_spans = False
+        for piece in (piece for record in head.records for piece in pieces_of(record)):
+            has_spans = has_spans or bool(piece.trace)
+            if is_of_agent(piece.record):
+                return 0.95
+        if head.shape == "live":
+            return 0.0
+        if _DOCUMENTS & head.keys and not head.records:  # one object that is too large for the head
+            return 0.9
+        return 0.6 if has_spans or _DOCUMENTS & head.keys else 0.0
+
+    def runs(self, source: Source) -> Iterator[Run | Problem]:
+        """Yield the runs in the order in which their last spans were written, and spans that cannot be assigned."""
+        is_empty = True
+        for found in runs_of_traces(source, pieces_of, _trace_of):
+            is_empty = False
+            yield found
+        if is_empty:
+            yield source.problem("none of its spans is that of a model, a tool or an agent")
+
+
+def _trace_of(pieces: Sequence[Piece]) -> Trace | None:
+    """Return the trace of spans, log records and facts; None if none of its spans is that of a model, tool or agent.
+
+    A span that was exported twice counts once.
     """
+    if not any(is_of_agent(piece.record) for piece in pieces):
+        return None
     logs: dict[str, list[Mapping[str, Any]]] = {}
     for piece in pieces:
         if piece.kind == "log":
