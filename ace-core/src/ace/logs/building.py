@@ -156,11 +156,6 @@ class RunBuilder:
         return last.kind == "call" or last.speaker == "person" or last.call_id in self._cancelled
 
     @property
-    def ends_with_call(self) -> bool:
-        """Whether nothing follows the last call, so that the run was interrupted in it."""
-        return bool(self.steps) and self.steps[-1].kind == "call"
-
-    @property
     def has_open_calls(self) -> bool:
         """Whether a call has no result so far."""
         return bool(self._open)
@@ -228,11 +223,11 @@ class RunBuilder:
         """Return the run. Without a task or an answer among the fields, they are those of the messages.
 
         Args:
-            **fields: Fields of `Run`, in addition to those that were noted; empty ones are derived from the steps where
-                this is possible.
+            **fields: Fields of `Run`. What was noted, and what the steps say, takes the place of empty ones.
         """
-        tokens = {"tokens": Tokens(input=self._input, output=self._output)}
-        fields = {**tokens, **self._noted, **fields}
+        tokens = Tokens(input=self._input, output=self._output)
+        given = {name: value for name, value in fields.items() if value not in (None, "", {}, Tokens())}
+        fields = {"tokens": tokens, **self._noted, **given}
         task = fields.pop("task", "") or self._first("person")
         answer = fields.pop("answer", "") or self._last_answer()
         return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)

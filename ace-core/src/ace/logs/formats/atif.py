@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.outcomes import is_failed_output, number_of
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
 __all__ = ["READERS", "ATIFReader"]
@@ -41,17 +41,14 @@ def _run(trajectory: Mapping[str, Any]) -> Run:
     builder = RunBuilder()
     steps = [step for step in trajectory.get("steps") or () if isinstance(step, dict)]
     for number, step in enumerate(steps, 1):
+        builder.at(step.get("timestamp"))
         _add(builder, step, text_of(step.get("step_id") or number))
     agent, metrics = fields_of(trajectory.get("agent")), fields_of(trajectory.get("final_metrics"))
-    times = [time for step in steps if (time := time_of(step.get("timestamp"))) is not None]
-    sent, written = number_of(metrics.get("total_prompt_tokens")), number_of(metrics.get("total_completion_tokens"))
+    builder.spend(metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens"))
     return builder.run(
         id=text_of(trajectory.get("session_id")),
         model=text_of(agent.get("model_name")),
-        tokens=Tokens(input=None if sent is None else int(sent), output=None if written is None else int(written)),
         cost=number_of(metrics.get("total_cost_usd")),
-        started=min(times, default=None),
-        ended=max(times, default=None),
     )
 
 

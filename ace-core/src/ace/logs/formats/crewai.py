@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.building import RunBuilder, text_of
 from ace.logs.head import LogHead
 from ace.logs.run import Problem, Run
+from ace.logs.sessions import sections_of
 from ace.logs.source import Source
 
 __all__ = ["READERS", "CrewAIReader"]
@@ -56,10 +57,8 @@ def _is_entry(value: Mapping[str, Any]) -> bool:
 
 
 def _entries_of(text: str) -> Iterator[dict[str, Any]]:
-    marks = list(_LINE.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=False):
-        yield {"timestamp": mark[1], **dict(_FIELD.findall(text[mark.end() : end].strip()))}
+    for mark, fields in sections_of(_LINE, text):
+        yield {"timestamp": mark[1], **dict(_FIELD.findall(fields.strip()))}
 
 
 def _task(entry: Mapping[str, Any]) -> tuple[str, str]:
@@ -73,6 +72,7 @@ def _run(entries: Sequence[Mapping[str, Any]]) -> Run:
     completed = set()
     for number, entry in enumerate(entries, 1):
         task = _task(entry)
+        builder.at(entry.get("timestamp"))
         if task not in begun:
             builder.message("harness" if begun else "person", task[1], str(number))
             begun.append(task)
@@ -82,8 +82,6 @@ def _run(entries: Sequence[Mapping[str, Any]]) -> Run:
     return builder.run(
         task=begun[0][1],
         is_interrupted=len(completed) < len(begun),
-        started=time_of(entries[0].get("timestamp")),
-        ended=time_of(entries[-1].get("timestamp")),
     )
 
 

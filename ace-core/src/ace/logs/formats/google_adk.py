@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, key_of, text_of, time_of
+from ace.logs.building import RunBuilder, key_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 from ace.logs.usual_fields import tokens_in
 
@@ -46,22 +46,18 @@ def _run(events: Sequence[Mapping[str, Any]], session: Mapping[str, Any]) -> Run
     whole = [event for event in whole if not event.get("partial")]
     for number, event in enumerate(whole, 1):
         author = text_of(event.get("author"))
+        used = tokens_in(event)
+        builder.at(event.get("timestamp"))
+        builder.spend(used.input, used.output)
+        builder.note(model=event.get("modelversion"))
         error = text_of(event.get("errormessage") or event.get("errorcode"))
         builder.message("harness", error, str(number))
         if isinstance(event.get("content"), dict):
             message = {"parts": event["content"].get("parts"), "name": author}
             add_message(builder, message, str(number), role="user" if author == "user" else "assistant")
-    usage = [tokens_in({"usage": event["usagemetadata"]}) for event in whole if event.get("usagemetadata")]
-    times = [time for event in whole if (time := time_of(event.get("timestamp"))) is not None]
     return builder.run(
         id=text_of(session.get("id")),
         reason=f"The last event is an error: {error}" if error else "",
-        tokens=Tokens(
-            input=sum(used.input or 0 for used in usage) or None, output=sum(used.output or 0 for used in usage) or None
-        ),
-        model=next((text_of(event["modelversion"]) for event in whole if event.get("modelversion")), ""),
-        started=min(times, default=None),
-        ended=max(times, default=None),
         is_interrupted=any(event.get("interrupted") is True for event in whole[-1:]),
     )
 

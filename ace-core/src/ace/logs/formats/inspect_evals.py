@@ -12,7 +12,7 @@ from ace.logs.building import RunBuilder, fields_of, text_of, time_of
 from ace.logs.head import LogHead
 from ace.logs.messages import add_message, response_text
 from ace.logs.outcomes import number_of, success_of
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 
 __all__ = ["READERS", "InspectReader"]
@@ -92,7 +92,8 @@ def _run(sample: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Run:
     _add_messages(builder, whole)
     output = fields_of(whole.get("output"))
     success, score, source = _outcome(fields_of(whole.get("scores")) or {"score": whole.get("score")})
-    usage = [fields_of(used) for used in fields_of(whole.get("model_usage")).values()]
+    for used in map(fields_of, fields_of(whole.get("model_usage")).values()):
+        builder.spend(used.get("input_tokens"), used.get("output_tokens"))
     target = whole.get("target")
     error, limit = fields_of(whole.get("error")), fields_of(whole.get("limit"))
     reasons = [*_explanations(whole), text_of(error.get("message"))]
@@ -109,7 +110,6 @@ def _run(sample: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Run:
         truth="\n".join(map(text_of, target)) if isinstance(target, list) else text_of(target) or None,
         context="\n".join(map(text_of, whole.get("choices") or ())),
         model=text_of(evaluation.get("model") or output.get("model")),
-        tokens=Tokens(input=_sum(usage, "input_tokens"), output=_sum(usage, "output_tokens")),
         started=time_of(whole.get("started_at")) or time_of(evaluation.get("created")),
         ended=time_of(whole.get("completed_at")),
         is_interrupted=bool(limit or error),
@@ -168,10 +168,6 @@ def _success(value: object) -> bool | None:
 def _explanations(sample: Mapping[str, Any]) -> Iterator[str]:
     for score in fields_of(sample.get("scores")).values():
         yield text_of(fields_of(score).get("explanation"))
-
-
-def _sum(usage: Sequence[Mapping[str, Any]], name: str) -> int | None:
-    return sum(int(number_of(used.get(name)) or 0) for used in usage) or None
 
 
 READERS: Final = (InspectReader(),)

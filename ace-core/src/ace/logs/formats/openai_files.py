@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.messages import add_messages, response_text
 from ace.logs.outcomes import outcome_in
@@ -50,6 +50,8 @@ class OpenAIEvalsReader:
 
 def _sample(name: str, events: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> Run:
     builder = RunBuilder()
+    for event in events:
+        builder.at(event.get("created_at"))
     data = {kind: fields_of(event.get("data")) for event in reversed(events) if (kind := event.get("type"))}
     sampling, match = data.get("sampling", {}), data.get("match", {})
     prompt = sampling.get("prompt")
@@ -73,8 +75,6 @@ def _sample(name: str, events: Sequence[Mapping[str, Any]], spec: Mapping[str, A
         truth="\n".join(map(text_of, expected)) if isinstance(expected, list) else text_of(expected) or None,
         reason="\n".join(errors),
         model=text_of(sampling.get("model") or models[0]),
-        started=time_of(events[0].get("created_at")),
-        ended=time_of(events[-1].get("created_at")),
     )
 
 

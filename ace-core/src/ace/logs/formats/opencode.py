@@ -123,7 +123,7 @@ class _Sessions:
                     _add_part(builder, message, part, f"{place}.{index}", is_sub_agent=is_sub_agent)
             builder.at(fields_of(message.get("time")).get("completed"))
             error = fields_of(message.get("error"))
-            is_interrupted = error.get("name") == "MessageAbortedError" or builder.ends_with_call
+            is_interrupted = error.get("name") == "MessageAbortedError" or builder.is_interrupted
             said = fields_of(error.get("data")).get("message") or error.get("name")
             builder.message("harness", text_of(said), place)
         return is_interrupted

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import response_text
 from ace.logs.outcomes import is_infrastructure, number_of
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 from ace.logs.speakers import spoken_by_user
 
@@ -124,7 +124,7 @@ def _run(events: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> Run:
     error = text_of(outer.get("error"))
     metrics = fields_of(outer.get("metrics")) or session.metrics
     usage = fields_of(metrics.get("accumulated_token_usage"))
-    sent, written = number_of(usage.get("prompt_tokens")), number_of(usage.get("completion_tokens"))
+    builder.spend(usage.get("prompt_tokens"), usage.get("completion_tokens"))
     return builder.run(
         id=text_of(outer.get("instance_id")),
         task=session.task or text_of(outer.get("instruction")),
@@ -134,9 +134,6 @@ def _run(events: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> Run:
         reason=f"error: {error}" if error and not is_infrastructure(error) else error,
         is_interrupted=not session.answer and session.state in _STOPPED,
         cost=number_of(metrics.get("accumulated_cost")),
-        tokens=Tokens(input=None if sent is None else int(sent), output=None if written is None else int(written)),
-        started=min(session.times, default=None),
-        ended=max(session.times, default=None),
     )
 
 
@@ -149,11 +146,9 @@ class _Session:
         self.answer = ""
         self.state = ""
         self.metrics: Mapping[str, Any] = {}
-        self.times: list[Any] = []
 
     def add(self, event: Mapping[str, Any], place: str) -> None:
-        time = time_of(event.get("timestamp"))
-        self.times += [] if time is None else [time]
+        self._builder.at(event.get("timestamp"))
         self.metrics = fields_of(event.get("llm_metrics")) or self.metrics
         if event.get("kind") in _KINDS:
             self._add_of_sdk(event, place)

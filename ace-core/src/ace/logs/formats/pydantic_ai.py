@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
 from ace.logs.messages import add_message
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
-from ace.logs.usual_fields import run_fields, tokens_in
+from ace.logs.usual_fields import run_fields
 
 __all__ = ["READERS", "PydanticAIReader"]
 
 _FINAL: Final = "final_result"
 """With this tool, a model returns a typed answer."""
+_USAGE: Final = (("input", "request"), ("output", "response"))
+"""The names of the tokens of a response, now and before version 1."""
 
 
 class PydanticAIReader:
@@ -45,27 +47,19 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 def _run(messages: Sequence[Any], fields: dict[str, Any]) -> Run:
     builder = RunBuilder()
     typed_answer = ""
-    for number, message in enumerate(messages, 1):
-        for index, part in enumerate(message.get("parts") or (), 1) if isinstance(message, dict) else ():
+    for number, message in enumerate(map(fields_of, messages), 1):
+        for index, part in enumerate(message.get("parts") or (), 1):
             _add_part(builder, part, f"{number}.{index}")
             if part.get("part_kind") == "tool-call" and text_of(part.get("tool_name")).startswith(_FINAL):
                 typed_answer = text_of(part.get("args"))
-    responses = [message for message in messages if isinstance(message, dict) and message.get("kind") == "response"]
-    usage = [tokens_in({"usage": _renamed(message.get("usage"))}) for message in responses]
-    times = [time for message in responses if (time := time_of(message.get("timestamp"))) is not None]
+        if message.get("kind") == "response":
+            usage = fields_of(message.get("usage"))
+            sent, written = (usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")) for new, old in _USAGE)
+            builder.at(message.get("timestamp"))
+            builder.note(model=message.get("model_name"))
+            builder.spend(sent, written)
     fields["answer"] = fields["answer"] or typed_answer
-    fields["model"] = fields["model"] or next((text_of(m["model_name"]) for m in responses if m.get("model_name")), "")
-    fields["tokens"] = Tokens(
-        input=sum(used.input or 0 for used in usage) or None, output=sum(used.output or 0 for used in usage) or None
-    )
-    fields["started"], fields["ended"] = (min(times), max(times)) if times else (None, None)
     return builder.run(**fields)
-
-
-def _renamed(usage: Any) -> Mapping[str, Any]:
-    """Return the usage of a response with the newer names."""
-    older = {"request_tokens": "input_tokens", "response_tokens": "output_tokens"}
-    return {older.get(str(name), str(name)): value for name, value in usage.items()} if isinstance(usage, dict) else {}
 
 
 def _add_part(builder: RunBuilder, part: Mapping[str, Any], place: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, fields_of, text_of, time_of
+from ace.logs.building import RunBuilder, fields_of, text_of
 from ace.logs.head import LogHead
 from ace.logs.item_lists import has_item_list, item_lists
-from ace.logs.run import Problem, Run, Tokens
+from ace.logs.run import Problem, Run
 from ace.logs.source import Source
 from ace.logs.usual_fields import run_fields, tokens_in
 
@@ -59,23 +59,17 @@ def _run(steps: Sequence[Any], fields: dict[str, Any]) -> Run:
     is_interrupted = False
     for number, step in enumerate(steps, 1):
         _add(builder, step, str(number))
+        used, timing = tokens_in(step), fields_of(step.get("timing"))
+        builder.spend(used.input, used.output)
+        builder.at(timing.get("start_time"))
+        builder.at(timing.get("end_time"))
         if step.get("is_final_answer"):
             answer = step.get("action_output")
         elif step.keys() == {"output"}:
             answer = step["output"]
         is_interrupted |= fields_of(step.get("error")).get("type") == "AgentMaxStepsError"
-    usage = [tokens_in({"usage": step.get("token_usage")}) for step in steps if step.get("token_usage")]
-    timing = [fields_of(step.get("timing")) for step in steps if step.get("timing")]
-    fields |= {
-        "answer": fields["answer"] or text_of(answer),
-        "is_interrupted": is_interrupted,
-        "tokens": Tokens(
-            input=sum(used.input or 0 for used in usage) or None, output=sum(used.output or 0 for used in usage) or None
-        ),
-        "started": time_of(timing[0].get("start_time")) if timing else None,
-        "ended": time_of(timing[-1].get("end_time")) if timing else None,
-    }
-    return builder.run(**fields)
+    fields["answer"] = fields["answer"] or text_of(answer)
+    return builder.run(**fields, is_interrupted=is_interrupted)
 
 
 def _add(builder: RunBuilder, step: Mapping[str, Any], place: str) -> None:

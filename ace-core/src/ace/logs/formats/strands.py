@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ace.logs.building import RunBuilder, time_of
+from ace.logs.building import RunBuilder
 from ace.logs.head import LogHead
 from ace.logs.messages import add_message
 from ace.logs.run import Problem, Run
@@ -47,7 +47,6 @@ class StrandsReader:
 
 def _run(agent: Path, identity: str) -> Iterator[Run | Problem]:
     builder = RunBuilder()
-    times = []
     files = [(int(found[1]), path) for path in agent.glob("messages/*") if (found := _NUMBER.fullmatch(path.name))]
     for number, path in sorted(files):
         try:
@@ -56,11 +55,10 @@ def _run(agent: Path, identity: str) -> Iterator[Run | Problem]:
         except (OSError, ValueError, LookupError, AttributeError) as error:
             yield Problem(str(path), None, f"no message can be read: {error}")
             continue
-        times.append(time_of(stored.get("created_at")))
+        builder.at(stored.get("created_at"))
         add_message(builder, message, str(number))
-    known = [time for time in times if time is not None]
     if builder.steps:
-        yield builder.run(id=identity, started=min(known, default=None), ended=max(known, default=None))
+        yield builder.run(id=identity)
 
 
 READERS: Final = (StrandsReader(),)

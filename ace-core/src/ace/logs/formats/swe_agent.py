@@ -77,14 +77,13 @@ def _add_step(builder: RunBuilder, step: Mapping[str, Any], place: str) -> None:
 def _info_fields(info: Mapping[str, Any]) -> dict[str, Any]:
     status = text_of(info.get("exit_status"))
     stats = fields_of(info.get("model_stats"))
-    sent, written = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
     config = fields_of(fields_of(info.get("config")).get("model"))
     return {
         "is_interrupted": bool(status) and not status.lower().startswith(_SUBMITTED),
         "reason": f"exit status: {status}" if status and status.lower() != _SUBMITTED else "",
         "cost": number_of(stats.get("instance_cost")),
         "model": text_of(config.get("model_name")),
-        "tokens": Tokens(input=None if sent is None else int(sent), output=None if written is None else int(written)),
+        "tokens": Tokens(input=stats.get("tokens_sent"), output=stats.get("tokens_received")),
     }
 
 
