@@ -9,36 +9,9 @@ from typing import Any
 
 import pytest
 
-from ace.logs import Problem, Run, read_runs
-
-DATA = Path(__file__).parents[1] / "data"
-TASK = "How many days may a customer return the blue kettle?"
-ANSWER = "A customer may return it within 30 days."
-ERROR = "HTTP 404: no such sku KET-2"
-ASKED = ("message", "person", TASK, False)
-TOLD = ("message", "agent", ANSWER, False)
-CALL = ("call", "get_policy", '{"sku": "KET-2"}', False)
-FAILED = ("result", "get_policy", ERROR, True)
-USER = {"role": "user", "content": TASK}
-SAID = {"role": "assistant", "content": ANSWER}
-TOOL_CALL = {"id": "c1", "type": "function", "function": {"name": "get_policy", "arguments": '{"sku": "KET-2"}'}}
-CALLED = {"role": "assistant", "content": None, "tool_calls": [TOOL_CALL]}
-
-
-def runs_of(path: Path) -> list[Run]:
-    """The runs in a file in which nothing is a problem."""
-    found = list(read_runs(path))
-    assert [problem for problem in found if isinstance(problem, Problem)] == []
-    return [run for run in found if isinstance(run, Run)]
-
-
-def run_of(path: Path) -> Run:
-    [run] = runs_of(path)
-    return run
-
-
-def steps_of(run: Run) -> list[tuple[str, str, str, bool]]:
-    return [(step.kind, step.name or step.speaker, step.content, step.is_error) for step in run.steps]
+from ace.logs import Problem, read_runs
+from tests.core.logs.log_files import DATA, run_of, runs_of
+from tests.core.logs.spans.kettle import ANSWER, ASKED, CALL, CALLED, ERROR, FAILED, SAID, TASK, TOLD, USER, steps_of
 
 
 def span(number: int, parent: int, name: str, attributes: Mapping[str, object], **more: object) -> dict[str, Any]:

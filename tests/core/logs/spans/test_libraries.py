@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ace.logs import Run, read_runs
+from tests.core.logs.spans.kettle import steps_of
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARIES = ("genai-openai", "genai-openai-events", "anthropic", "openinference-langchain")
@@ -49,10 +50,6 @@ def runs_by_task(path: Path) -> dict[str, Run]:
     runs = {run.task: run for run in found if isinstance(run, Run)}
     assert len(runs) == len(found), found
     return runs
-
-
-def steps_of(run: Run) -> list[tuple[str, str, str, bool]]:
-    return [(step.kind, step.name or step.speaker, step.content, step.is_error) for step in run.steps]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
