@@ -226,8 +226,8 @@ class RunBuilder:
             **fields: Fields of `Run`. What was noted, and what the steps say, takes the place of empty ones.
         """
         tokens = Tokens(input=self._input, output=self._output)
-        given = {name: value for name, value in fields.items() if value not in (None, "", {}, Tokens())}
-        fields = {"tokens": tokens, **self._noted, **given}
+        filled = {name: value for name, value in fields.items() if value not in (None, "", {}, Tokens())}
+        fields = {"tokens": tokens, **self._noted, **filled}
         task = fields.pop("task", "") or self._first("person")
         answer = fields.pop("answer", "") or self._last_answer()
         return Run(task=task, answer=answer, steps=tuple(self.steps), **fields)
