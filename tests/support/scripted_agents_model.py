@@ -13,12 +13,11 @@ how often an agent asks, or whether it was started anew in between.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from tests.support.loopback import LoopbackHandler, LoopbackServer
 
 __all__ = ["INPUT_TOKENS", "OUTPUT_TOKENS", "Action", "ScriptedAgentsModel", "ToolCall", "Turn"]
 
@@ -50,37 +49,17 @@ Action = ToolCall | str
 Script = Callable[[Turn], Action]
 
 
-class ScriptedAgentsModel:
+class ScriptedAgentsModel(LoopbackServer):
     """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
     Requests without tools, such as those for a title, are answered with `ok`.
     """
 
     def __init__(self, script: Script) -> None:
+        super().__init__(_Handler)
         self.script = script
         self.answers = 0
         """How many answers with tools at hand there were."""
-        self._errors: list[Exception] = []
-        self._lock = threading.Lock()
-        self._http = _HttpServer(("127.0.0.1", 0), _handler_for(self))
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-        if self._errors and error is None:
-            raise AssertionError("the script of the scripted model failed") from self._errors[0]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def answer(self, turn: Turn, has_tools: bool) -> tuple[int, Action]:
         """Return the number of the answer, and the answer."""
@@ -94,47 +73,21 @@ class ScriptedAgentsModel:
             raise
 
 
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """An agent that was interrupted is no news, and errors of the script are kept."""
-
-
-def _handler_for(model: ScriptedAgentsModel) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
-        scripted = model
-
-    return Handler
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(LoopbackHandler):
     scripted: ScriptedAgentsModel
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
     def do_GET(self) -> None:
-        self._send(404, "application/json", "{}")
+        self.send(404, b"{}")
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        body = json.loads(self.body() or b"{}")
         path = self.path.partition("?")[0]
         for ending, items_of, events_of in _DIALECTS:
             if path.endswith(ending):
                 number, action = self.scripted.answer(_turn(items_of(body)), bool(body.get("tools")))
                 events = "".join(f"{event}\n\n" for event in events_of(number, action))
-                return self._send(200, "text/event-stream", events)
-        return self._send(404, "application/json", "{}")
-
-    def _send(self, status: int, kind: str, text: str) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+                return self.send(200, events.encode(), {"content-type": "text/event-stream"})
+        return self.send(404, b"{}")
 
 
 def _turn(items: Sequence[str | None]) -> Turn:

@@ -15,13 +15,12 @@ answer can depend on what stands in the prompt and on how far the conversation h
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tests.support.loopback import LoopbackHandler, LoopbackServer
 
 __all__ = ["Refusal", "Request", "ScriptedAnthropicServer", "Text", "Thinking", "ToolUse"]
 
@@ -109,7 +108,7 @@ class Request:
 Script = Callable[[Request], Reply]
 
 
-class ScriptedAnthropicServer:
+class ScriptedAnthropicServer(LoopbackServer):
     """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
     `usage` replaces numbers of what it reports for each answer, and `stop_reason` that of answers without
@@ -117,31 +116,11 @@ class ScriptedAnthropicServer:
     """
 
     def __init__(self, script: Script, *, usage: Mapping[str, int] | None = None) -> None:
+        super().__init__(_Handler)
         self.script = script
         self.usage = usage or {}
         self.stop_reason = "end_turn"
         self._requests: list[Request] = []
-        self._errors: list[BaseException] = []
-        self._lock = threading.Lock()
-        self._http = _HttpServer(("127.0.0.1", 0), _handler_for(self))
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-        if self._errors and error is None:
-            raise AssertionError("the script of the scripted server failed") from self._errors[0]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -170,26 +149,8 @@ class ScriptedAnthropicServer:
             return request, Refusal(400, f"the script failed: {error!r}")
 
 
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is no news."""
-
-
-def _handler_for(server: ScriptedAnthropicServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
-        scripted = server
-
-    return Handler
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(LoopbackHandler):
     scripted: ScriptedAnthropicServer
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
 
     def do_HEAD(self) -> None:
         self._send_json(200, {})
@@ -198,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(404, {})
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        body = json.loads(self.body() or b"{}")
         path = self.path.split("?")[0]
         if path.endswith("/count_tokens"):
             self._send_json(200, {"input_tokens": 1000})
@@ -240,13 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _send_json(self, status: int, body: Mapping[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+        self.send(status, json.dumps(body).encode())
 
 
 def _content(block: Block, number: str) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tests.support.loopback import LoopbackHandler, LoopbackServer
 
 __all__ = [
     "Answer",
@@ -167,7 +168,7 @@ def in_turn(*replies: Reply | str | Mapping[str, Any]) -> Script:
     return script
 
 
-class ScriptedServer:
+class ScriptedServer(LoopbackServer):
     """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
     `embedding_rows` is what it sends in the place of vectors that fit the texts. With `tls` it speaks HTTPS.
@@ -181,36 +182,22 @@ class ScriptedServer:
         embedding_rows: Sequence[object] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(_Handler)
         self.script = script
         self.embedding_size = embedding_size
         self.embedding_rows = embedding_rows
         self._requests: list[ScriptedRequest] = []
-        self._lock = threading.Lock()
-        self._errors: list[BaseException] = []
         self.is_closing = threading.Event()
-        self._http = _HttpServer(("127.0.0.1", 0), _handler_for(self))
         self._scheme = "http" if tls is None else "https"
         if tls is not None:
             # The handshake belongs to the thread of the request.
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.is_closing.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-        if self._errors and error is None:
-            raise AssertionError("the script of the scripted server failed") from self._errors[0]
+        super().__exit__(kind, error, traceback)
 
     @property
     def url(self) -> str:
@@ -274,45 +261,8 @@ class ScriptedServer:
         return reply if isinstance(reply, Reply) else Answer(reply)
 
 
-class _HttpServer(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self.open_connections = 0
-        self.connections_changed = threading.Condition()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self.connections_changed:
-            self.open_connections += 1
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self.connections_changed:
-                self.open_connections -= 1
-                self.connections_changed.notify_all()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is no news."""
-
-
-def _handler_for(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
-        scripted = server
-
-    return Handler
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(LoopbackHandler):
     scripted: ScriptedServer
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
 
     def setup(self) -> None:
         super().setup()
@@ -322,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        raw = self.body()
         body = json.loads(raw)
         if self.path.endswith("/embeddings"):
             self._send_embeddings(body)
@@ -338,9 +288,9 @@ class _Handler(BaseHTTPRequestHandler):
                 error = {"message": reply.message, "type": "scripted", "code": str(reply.status)}
                 self._send_json(reply.status, {"error": error}, reply.headers)
             case BrokenBody():
-                self._send_bytes(200, reply.body.encode(), {})
+                self.send(200, reply.body.encode())
             case CutBody():
-                self._send_head(200, 1000, {})
+                self.send_head(200, 1000)
                 self.wfile.write(b'{"id": "x", "choi')
                 self.close_connection = True
             case Dripping():
@@ -390,7 +340,7 @@ class _Handler(BaseHTTPRequestHandler):
             return f"data: {json.dumps(chunk)}\n\n"
 
         events = [event(message, None), event({}, finish_reason, usage=usage), "data: [DONE]\n\n"]
-        self._send_bytes(200, "".join(events).encode(), {"content-type": "text/event-stream"})
+        self.send(200, "".join(events).encode(), {"content-type": "text/event-stream"})
 
     def _send_embeddings(self, body: Mapping[str, Any]) -> None:
         given = body.get("input")
@@ -410,14 +360,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(200, {"object": "list", "data": data, "model": body.get("model"), "usage": usage})
 
     def _send_json(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        self._send_bytes(status, json.dumps(body).encode(), headers or {})
+        self.send(status, json.dumps(body).encode(), headers)
 
     def _drip(self, request: ScriptedRequest, reply: Dripping) -> None:
         message = {"role": "assistant", "content": reply.content}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         head = {"id": "dripping", "created": 0, "model": request.model, "object": "chat.completion"}
         body = json.dumps({**head, "choices": [choice]}).encode()
-        self._send_head(200, len(body), {})
+        self.send_head(200, len(body))
         try:
             for byte in body:
                 self.wfile.write(bytes([byte]))
@@ -426,17 +376,6 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:  # the client gave up
             pass
         self.close_connection = True
-
-    def _send_bytes(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        self._send_head(status, len(body), headers)
-        self.wfile.write(body)
-
-    def _send_head(self, status: int, length: int, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {"content-type": "application/json", **headers}.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(length))
-        self.end_headers()
 
 
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
