@@ -103,7 +103,7 @@ def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = No
                 "reasoning": "",
                 "operations": [{"type": "ADD", "section": "house", "content": lesson} for lesson in wanted],
             }
-        if request.role == "agent" or '"final_answer"' in request.text:
+        if request.role == "agent" or "final_answer" in request.text:
             return {"reasoning": "", "final_answer": _answer(request.text, lessons, broken_by or {})}
         return {"consolidation_operations": []}
 

@@ -18,7 +18,7 @@ from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
-from ace.providers.local.client import described
+from ace.providers.structured_answers import described
 from ace.roles import (
     SmallModelAgent,
     SmallModelReflector,
@@ -60,7 +60,8 @@ def script(request: ScriptedRequest) -> Mapping[str, Any]:
     if "<data-" in request.text:
         said = re.search(r"Correction: (.*)", record_in(request))
         return {"rule": f"When asked: {said[1]}" if said else "Ask."}
-    return {"final_answer": "; ".join(re.findall(r"^- (.*)", request.text, re.MULTILINE)) or "no rules"}
+    rules = re.findall(r"^- (.*)", request.text.partition("Answer with one")[0], re.MULTILINE)
+    return {"final_answer": "; ".join(rules) or "no rules"}
 
 
 @pytest.fixture
@@ -421,7 +422,6 @@ def test_a_prompt_has_at_most_300_estimated_tokens_beyond_the_question(
     agent = SmallModelAgent(client_for(server))
     agent.generate(question, "", book)
     shown, _, _ = server.requests[0].text.partition("Answer with one JSON object")
-    # The local client describes the answer in fewer words than others.
     assert estimate_tokens(shown + described(agent.answer_type)) - estimate_tokens(question) <= 300
     lines = re.findall(r"^- Tide (\d):", shown, re.MULTILINE)
     assert lines == [shown_skill.id[-1] for shown_skill in agent.shown_skills(question, book)]
