@@ -136,13 +136,13 @@ class CaseVerdict(LenientOutput):
 class ExtractedLearning(LenientOutput):
     """One thing to learn from an execution."""
 
-    learning: Text = Field(description="One reusable strategy, in one sentence.")
+    learning: Text = Field(description="When it applies, then what to do, with the exact names and values.")
     """The strategy."""
     atomicity_score: Annotated[float, BeforeValidator(as_share)] = Field(
         default=0.0, ge=0.0, le=1.0, description="From 0 (vague, several things) to 1 (one precise thing)."
     )
     """How precise the learning is, from 0 to 1."""
-    evidence: Text = Field(default="", description="What in the record supports it.")
+    evidence: Text = Field(default="", description="A verbatim quote from the record that supports it.")
     """The evidence in the trace."""
     justification: Text = Field(default="", description="Why it will help in other cases.")
     """Why it helps in other cases."""
@@ -197,7 +197,7 @@ _OPERATION_SCHEMA: JsonSchemaValue = {
     "properties": {
         "type": described("What to do.", enum=list(OPERATION_TYPES)),
         "section": described("For ADD: the heading under which the new skill stands."),
-        "content": described("For ADD and UPDATE: the text of the skill, one short strategy."),
+        "content": described("For ADD and UPDATE: the whole text of the skill: when it applies, then what to do."),
         "skill_id": described("For UPDATE, TAG and REMOVE: the id of an existing skill."),
         "metadata": {
             "type": "object",

@@ -38,6 +38,7 @@ __all__ = [
     "recent_reflections_section",
     "repeated_share",
     "skills_for_prompt",
+    "skills_for_reflection",
     "word_runs",
     "wrap_skillbook_context",
     "wrap_skillbook_for_external_agent",
@@ -359,6 +360,36 @@ def make_skillbook_excerpt(skillbook: SkillbookReader, skill_ids: Iterable[str])
     """
     found = (skillbook.get_skill(skill_id) for skill_id in dict.fromkeys(skill_ids))
     return "\n".join(f"[{skill.id}] {skill.content}" for skill in found if skill is not None)
+
+
+_FITTING_TOKENS: Final = 500
+
+
+def skills_for_reflection(skillbook: SkillbookReader, task: str, cited: Iterable[str]) -> str:
+    """Return the skills that a reflector compares a run with: those that it cited, and those that it could have used.
+
+    Args:
+        skillbook: The skillbook that contains the skills.
+        task: The task of the run; without one, only the cited skills are returned.
+        cited: The ids of the skills that the agent cited.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook()
+        >>> for rule in ("Give tide times as 14h30.", "Write to Ms Brand."):
+        ...     skill = book.add_skill("club", rule)
+        >>> print(skills_for_reflection(book, "When is the tide?", ["club-00002"]))
+        Cited by the agent:
+        [club-00002] Write to Ms Brand.
+        <BLANKLINE>
+        In the skillbook:
+        - [club-00001] Give tide times as 14h30.
+        - [club-00002] Write to Ms Brand.
+    """
+    used = make_skillbook_excerpt(skillbook, cited)
+    fitting = skillbook.as_prompt(budget_tokens=_FITTING_TOKENS, query=task[:_LONGEST_QUERY]) if task else ""
+    parts = (("Cited by the agent", used), ("In the skillbook", fitting))
+    return "\n\n".join(f"{title}:\n{skills}" for title, skills in parts if skills)
 
 
 WordRun = tuple[str, ...]

@@ -17,8 +17,8 @@ from ace.roles.prompts import (
     Fence,
     PromptTemplate,
     format_optional,
-    make_skillbook_excerpt,
     recent_reflections_section,
+    skills_for_reflection,
 )
 from ace.roles.rendering import fit, fitted_sections, sections_as_text, sections_of
 from ace.roles.role_answers import checked_client, usable_answer
@@ -120,7 +120,7 @@ class Reflector:
         Args:
             question: The question or task; empty if it is not known.
             agent_output: The answer of the agent, with its reasoning.
-            skillbook: The skills that the agent had.
+            skillbook: The skills that the agent had; the model sees those that it cited, and those that fit the task.
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
@@ -166,7 +166,7 @@ class Reflector:
         Args:
             question: The question or task; empty if it is not known.
             agent_output: The answer of the agent, with its reasoning.
-            skillbook: The skills that the agent had.
+            skillbook: The skills that the agent had; the model sees those that it cited, and those that fit the task.
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
@@ -207,7 +207,7 @@ class Reflector:
         record = await calling.function(
             lambda: self._record(fields, execution.read or read_trace(execution.trace), most_bytes)
         )
-        excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
+        excerpt = await calling.function(lambda: skills_for_reflection(skillbook, execution.question, output.skill_ids))
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
         prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
         reflection = await self._ask(calling, prompt, output.skill_ids)
