@@ -288,9 +288,14 @@ def test_the_lines_around_a_damaged_one_are_read(
         assert word in problem
 
 
-def test_two_torn_lines_that_are_an_object_together_do_not_hide_the_lines_after_them(tmp_path: Path) -> None:
-    torn = b'{"id":"x","mess\n ages":"14"}],"done":true}}]}'
-
+@pytest.mark.parametrize(
+    "torn",
+    [
+        b'{"id":"x","mess\n ages":"14"}],"done":true}}]}',
+        b'{"id":"x","at":"10:\n"\n,"done":true}}, "b": 1}\n{"id"\nnote',
+    ],
+)
+def test_torn_lines_that_are_an_object_together_do_not_hide_the_lines_after_them(tmp_path: Path, torn: bytes) -> None:
     found = read(tmp_path, b"\n".join([torn, LINE_A, LINE_B, LINE_C]))
 
     assert found.shape == "lines"

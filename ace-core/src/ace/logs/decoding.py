@@ -163,9 +163,10 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
     end = value_end(body)
     # Of an object that is broken into lines, inner objects may be lines of their own.
     is_broken = _continues(lines) or _is_broken_into_lines(body[:end])
-    whole = 0 if is_broken else sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
+    begun = [line for line in looked_at if line[0] == "{"]
+    whole = 0 if is_broken else sum(bool(objects_in_line(line)) for line in begun)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
-    if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
+    if whole * 2 > len(begun) and (len(looked_at) > 1 or has_line_suffix):
         return "lines"
     if end and (rest := body[end:].lstrip(" \t\r\n,")):
         return "lines" if "\n" not in body[:end] and "\n" in rest else "values"
