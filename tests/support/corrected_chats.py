@@ -96,7 +96,8 @@ def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = No
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         if request.role == "reflector":
-            return _reflection([lesson for lesson in lessons if lesson.correction in request.text])
+            record = re.sub(r"\n# Skills\n.*?\n# Rest of the record\n", "", request.text, flags=re.DOTALL)
+            return _reflection([lesson for lesson in lessons if lesson.correction in record])
         if request.role == "skill_manager":
             wanted = dict.fromkeys(re.findall(r'"learning": "(.+?)"', request.text))
             return {

@@ -47,6 +47,19 @@ def test_the_reflector_sees_the_whole_trace(trace: Any) -> None:
         assert "cut_characters" not in output.raw
 
 
+def test_the_reflector_sees_the_skills_that_the_run_could_have_used() -> None:
+    book = book_with("Add from the right.")
+    book.add_skill("post", "Write to Ms Brand.")
+    output = AgentOutput(reasoning="", final_answer="4", skill_ids=["post-00002", "gone-00009"])
+    with ScriptedServer(in_turn(REFLECTION)) as server:
+        Reflector(client_for(server)).reflect("How do I add 2 and 2?", output, book)
+        Reflector(client_for(server)).reflect("", output, book)
+        first, second = (request.text.partition("# Skills\n\n")[2].partition("\n\n#")[0] for request in server.requests)
+    assert "Add from the right." in first and "Write to Ms Brand." in first
+    assert first.endswith("The agent cited: post-00002")
+    assert second == "[post-00002] Write to Ms Brand.\n\nThe agent cited: post-00002"
+
+
 def test_the_reflector_sees_every_field_once() -> None:
     trace = {
         "question": "Q-TEXT",

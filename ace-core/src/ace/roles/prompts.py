@@ -379,17 +379,15 @@ def skills_for_reflection(skillbook: SkillbookReader, task: str, cited: Iterable
         >>> for rule in ("Give tide times as 14h30.", "Write to Ms Brand."):
         ...     skill = book.add_skill("club", rule)
         >>> print(skills_for_reflection(book, "When is the tide?", ["club-00002"]))
-        Cited by the agent:
-        [club-00002] Write to Ms Brand.
-        <BLANKLINE>
-        In the skillbook:
         - [club-00001] Give tide times as 14h30.
         - [club-00002] Write to Ms Brand.
+        <BLANKLINE>
+        The agent cited: club-00002
     """
-    used = make_skillbook_excerpt(skillbook, cited)
+    known = [skill_id for skill_id in dict.fromkeys(cited) if skillbook.get_skill(skill_id) is not None]
     fitting = skillbook.as_prompt(budget_tokens=_FITTING_TOKENS, query=task[:_LONGEST_QUERY]) if task else ""
-    parts = (("Cited by the agent", used), ("In the skillbook", fitting))
-    return "\n\n".join(f"{title}:\n{skills}" for title, skills in parts if skills)
+    others = make_skillbook_excerpt(skillbook, (skill_id for skill_id in known if f"[{skill_id}]" not in fitting))
+    return "\n\n".join(filter(None, (fitting, others, f"The agent cited: {', '.join(known)}" if known else "")))
 
 
 WordRun = tuple[str, ...]
