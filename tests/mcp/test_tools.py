@@ -82,7 +82,7 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
                     trace != {"question": "?"}
                 )
             book = content_of(await client.call_tool("ace.skillbook.get", {"session_id": "other"}))
-            assert book["stats"] == {"skills": 4, "sections": 1, "helpful": 4, "harmful": 0, "neutral": 0}
+            assert book["stats"] == {"skills": 4, "sections": 1, "helpful": 2, "harmful": 0, "neutral": 0}
             assert book["skills"][0]["sources"][0]["question"] == "What about tides? LESSON tides"
             found = {"session_id": "s", "query": "surf and kelp"}
             best = content_of(await client.call_tool("ace.skillbook.get", found))["skills"]
