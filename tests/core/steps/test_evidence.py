@@ -11,7 +11,7 @@ import pytest
 
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment, TaskEnvironment
 from ace.outputs import AgentOutput
-from ace.runners import ACE, TraceAnalyser
+from ace.runners import ACE, ACELiteLLM, TraceAnalyser
 from ace.skill import Evidence, Skill
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
@@ -267,3 +267,14 @@ def test_of_many_rejected_skills_the_ten_most_relevant_are_told() -> None:
         TraceAnalyser.from_client(client_for(server), skillbook=book).run([ANSWERED])
         [request] = server.by_role("skill_manager")
     assert request.text.count("(rejected: ") == 10 and "(rejected: reason 20)" in request.text
+
+
+@pytest.mark.parametrize(("feedback", "is_shown"), [("Please name the unit.", True), ("", False)])
+def test_feedback_on_an_answer_teaches_what_the_next_prompt_shows(feedback: str, is_shown: bool) -> None:
+    with ScriptedServer(teaching()) as server:
+        facade = ACELiteLLM(client_for(server))
+        facade.ask("How long is the pier?")
+        assert facade.learn_from_feedback(feedback)
+        facade.ask("How long is it?")
+        assert (RULE in server.by_role("agent")[-1].text) == is_shown
+    assert only(facade.skillbook).is_pending != is_shown

@@ -184,9 +184,10 @@ def _known(ctx: ACEStepContext, by_name: Mapping[str, StandardTrace]) -> KnownOf
 def _evidence_in(trace: StandardTrace) -> Evidence:
     """Return what the structure of a trace shows, whatever a model says about it.
 
-    A run that ended without an error was not judged. Feedback on a run with tools may be the errors of the tools, so
-    only a correction in it counts.
+    A run that ended without an error was not judged. The feedback of a run with tools may be the errors of the tools,
+    and that of an integration what the user said next, so only the corrections in it count.
     """
+    metadata = trace["rest"].get("metadata")
     metrics = trace["rest"].get("metrics")
     was_scored = isinstance(metrics, Mapping) and not {"correct", "score"}.isdisjoint(metrics)
     if trace["ground_truth"] or trace["check"]:
@@ -199,8 +200,9 @@ def _evidence_in(trace: StandardTrace) -> Evidence:
         return "truth"
     if trace["success"] is False:
         return "failure"
+    is_recorded = isinstance(metadata, Mapping) and "integration" in metadata
     has_tools = any(step["kind"] == "call" for step in trace["steps"])
-    return "person" if trace["feedback"] and not has_tools else "none"
+    return "person" if trace["feedback"] and not has_tools and not is_recorded else "none"
 
 
 _LEAST_WORDS = 3
