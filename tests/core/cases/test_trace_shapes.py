@@ -280,6 +280,10 @@ def test_each_conversation_of_the_benchmark_yields_a_case() -> None:
     found: dict[str, list[SkillCase]] = {}
     for path in sorted(folder.glob("*/traces/*.json")):
         found[f"{path.parts[-3]}/{path.stem}"] = list(cases_of(read_trace(json.loads(path.read_text("utf-8")))))
+    calls = {name: cases for name, cases in found.items() if name.startswith(("theatre/", "nursery/"))}
+    found = {name: cases for name, cases in found.items() if name not in calls}
+    assert [len(calls), sum(len(cases) == 1 for cases in calls.values())] == [32, 23]
+    assert {case.check.kind for cases in calls.values() for case in cases} == {"call"}
     assert len(found) == 80
     assert {name for name, cases in found.items() if len(cases) != 1} == set()
     # What is written instead of a call is not told in this one, so only a judge can tell.

@@ -16,12 +16,15 @@ from ace.cases.corrections import (
     corrections_in,
     steps_of_dialogue,
 )
+from ace.cases.recoveries import FailedCall, call_text, failed_calls
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 
 __all__ = [
+    "FailedCall",
     "accepted_answer",
     "answer_in",
     "answer_passes",
+    "call_text",
     "cases_of",
     "check_for",
     "check_of_correction",
@@ -29,6 +32,7 @@ __all__ = [
     "correction_in_feedback",
     "corrections_in",
     "deciding_values",
+    "failed_calls",
     "missing_values",
     "other_alternatives",
     "right_values",

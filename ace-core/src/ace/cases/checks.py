@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from ace.cases.corrections import accepted_answer, answer_in
+from ace.cases.recoveries import call_cases, call_lacks
 from ace.cases.values import (
     FUNCTION_WORDS,
     SENTENCE_END,
@@ -106,7 +107,7 @@ def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "
         "names 'A' beside 'Pier C'"
     """
     lacking = _lacks(check, answer, question)
-    if lacking or check.kind == "regex":
+    if lacking or check.kind in ("regex", "call"):
         return lacking
     value = " and ".join(repr(line) for line in check.value.splitlines())
     if wrong and _repeats(answer, wrong, expected):
@@ -207,6 +208,8 @@ def _lacks(check: CaseCheck, answer: str, question: str) -> str:
             return _lacks_number(check.value, answer, question)
         case "regex":
             return "" if re.search(check.value, answer) else f"does not match the pattern {check.value!r}"
+        case "call":
+            return call_lacks(check.value, answer)
         case "environment" | "judge":
             raise ValueError(f"code cannot check an answer if the check is {check.kind!r}")
 
@@ -362,12 +365,13 @@ _LEAST_WORDS_TO_JUDGE = 3
 def cases_of(
     trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "", can_be_asked_again: bool = False
 ) -> tuple[SkillCase, ...]:
-    """Return the cases of a standard trace, in order, without using a model.
+    """Return the cases of a standard trace, without using a model.
 
     Each correction yields one case; a trace without corrections yields one if it was scored, by an environment or
     against a ground truth. A question that was answered with tools cannot be asked again without them, so a scored
-    trace with tool calls yields no case, and neither does a correction whose right answer came from a tool. If code
-    cannot distinguish the right answer from the wrong one, the check is left to a judge.
+    trace with tool calls yields no such case, and neither does a correction whose right answer came from a tool. If
+    code cannot distinguish the right answer from the wrong one, the check is left to a judge. Each failed call that
+    teaches something yields a case, too, which asks for the call: see `failed_calls`.
 
     Args:
         trace: The result of `read_trace`.
@@ -391,6 +395,7 @@ def cases_of(
         # The feedback of a judged trace may come from the judge, who saw what the tools did; what was said did not.
         said = [correction for correction in corrections if not is_judged or correction["place"] != "feedback"]
         found = [_corrected(correction, steps, trace.get("context") or "") for correction in said]
+    found += call_cases(steps, trace.get("question") or "")
     unique = {case.id: case for case in found if case is not None}
     return tuple(_placed(case, trace_id, made_at) for case in unique.values())
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final
 
+from ace.cases.recoveries import named_by_error
 from ace.skill import SkillCase
 
 __all__ = [
@@ -217,7 +218,8 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
     """Return the values of the correction that a rule must contain: those that are not in the question.
 
     They are the numbers, codes and names in sentences that state what is right, the numbers in comparisons, and the
-    phrases that the right answer adopts from the correction.
+    phrases that the right answer adopts from the correction. Of a case about a call, they are the values of the call
+    that worked which the error named.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -228,6 +230,8 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
         >>> deciding_values(case)
         ('10,000', 'Petersen')
     """
+    if case.check.kind == "call":
+        return named_by_error(case)
     correction = case.correction[:_MOST_CHARACTERS]
     right = right_values(case.question, case.wrong, correction, case.expected) if correction else ()
     in_question = set(tokens(case.question))
@@ -306,6 +310,8 @@ def inverted_number(text: str, case: SkillCase) -> str:
         >>> inverted_number("Boats longer than 9 metres moor at pier A; others at pier C.", case)
         '9'
     """
+    if case.check.kind == "call":
+        return ""
     right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
     expected_words = {word.lower() for word in tokens(case.expected)}
     wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in expected_words]
@@ -327,13 +333,17 @@ def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequenc
 def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows the right and the wrong answer to its question.
 
-    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty.
+    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. Of a
+    case about a call, only its task and the call that worked are shown.
 
     Example:
         >>> from ace.skill import CaseCheck
         >>> worked_example(SkillCase.make("High water?", CaseCheck("contains", "14h30"), expected="14h30"))
         'Example: High water? -> 14h30'
     """
+    if case.check.kind == "call":
+        task = case.question.partition("\n")[0]
+        return f"Example: {_shown(task, ())} -> {case.expected}" if case.expected else ""
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
     if not answer:

@@ -27,6 +27,7 @@ __all__ = [
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "SKILL_MANAGER_PROMPT",
     "SMALL_MODEL_AGENT_PROMPT",
+    "SMALL_MODEL_CALL_PROMPT",
     "SMALL_MODEL_REFLECTOR_PROMPT",
     "SMALL_MODEL_SKILL_MANAGER_PROMPT",
     "Fence",
@@ -64,6 +65,9 @@ SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
 
 SMALL_MODEL_REFLECTOR_PROMPT = _text("small_model_reflector.md")
 """Like REFLECTOR_PROMPT, for models of one or two billion parameters; the trace is the record of one correction."""
+
+SMALL_MODEL_CALL_PROMPT = _text("small_model_call.md")
+"""Asks a model of one or two billion parameters what a failed call teaches. Placeholder: trace, its record."""
 
 SMALL_MODEL_SKILL_MANAGER_PROMPT = SKILL_MANAGER_PROMPT
 """An alias of `SKILL_MANAGER_PROMPT`, from when small models were asked for sections."""

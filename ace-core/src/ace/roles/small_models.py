@@ -30,8 +30,10 @@ from ace.roles.agent import Agent, today
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
+    SMALL_MODEL_CALL_PROMPT,
     SMALL_MODEL_REFLECTOR_PROMPT,
     Fence,
+    PromptTemplate,
     first_repeated,
     format_optional,
     make_skillbook_excerpt,
@@ -374,8 +376,9 @@ class SmallModelReflector(Reflector):
 
     A small model is bad at analysis and good at following examples. So each correction in the trace is a separate call,
     which shows three examples and then the record of the correction in the same format of four lines (task, wrong
-    answer, correction, right answer), and asks for one rule. A trace without corrections costs no call, and nothing is
-    learned from it.
+    answer, correction, right answer), and asks for one rule. So is each failed call of a tool that teaches something,
+    with its task, the call, the error and the call that worked. Any other trace costs no call, and nothing is learned
+    from it.
 
     The proof of a rule decides whether it is kept. Problems that code can detect, such as a value of the correction
     that the rule lacks, are in the reasoning of the reflection and in its `raw["lessons"]`.
@@ -406,6 +409,8 @@ class SmallModelReflector(Reflector):
         return _reflection(lessons)
 
     async def _lesson(self, calling: Calling, case: SkillCase, reasoning: str, excerpt: str) -> _Lesson:
+        if case.check.kind == "call":
+            return await self._lesson_of_call(calling, case)
         record = await calling.function(lambda: self._record_of(case))
         values = {
             "question": record.fields["Task"],
@@ -424,11 +429,30 @@ class SmallModelReflector(Reflector):
         rule = " ".join(answer.rule.split())
         return _Lesson(case, record, rule, self._doubts(rule, case), answer.raw)
 
+    async def _lesson_of_call(self, calling: Calling, case: SkillCase) -> _Lesson:
+        """Ask what one must know so that a call that failed works at the first try."""
+        record = await calling.function(lambda: self._record_of(case))
+        titles = {
+            "Task": "Task",
+            "Wrong answer": "Failed call",
+            "Correction": "Error",
+            "Right answer": "Call that worked",
+        }
+        shown = "\n".join(f"{title}: {record.fields[name]}" for name, title in titles.items() if record.fields[name])
+        prompt = PromptTemplate(SMALL_MODEL_CALL_PROMPT, role="Reflector", known=("trace",), needed=("trace",)).fill(
+            {"trace": Fence([shown]).around(shown)}
+        )
+        answer = await usable_answer(
+            calling, self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
+        )
+        rule = " ".join(answer.rule.split())
+        return _Lesson(case, record, rule, self._doubts(rule, case), answer.raw)
+
     def _record_of(self, case: SkillCase) -> _Record:
         redactor = redactor_for(self.llm)
         fields = {
             "Context": case.context,
-            "Task": case.question,
+            "Task": case.question.partition("\n")[0] if case.check.kind == "call" else case.question,
             "Wrong answer": case.wrong,
             "Correction": case.correction,
             "Right answer": case.expected,
@@ -468,10 +492,12 @@ class _Lesson(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The correction as a sentence, for the reasoning of the reflection."""
+        """What went wrong as a sentence, for the reasoning of the reflection."""
         fields = self.record.fields
         said = fields["Correction"] or f"The right answer is {fields['Right answer']}."
         doubts = f" The rule is doubtful: {'; '.join(self.doubts)}." if self.doubts else ""
+        if self.case.check.kind == "call":
+            return f"The call {fields['Wrong answer']} failed: {said}{doubts}"
         return f"The answer {fields['Wrong answer']!r} was corrected: {said}{doubts}"
 
 

@@ -293,7 +293,7 @@ def is_known(ctx: ACEStepContext) -> bool:
 
 
 def was_corrected(case: SkillCase) -> bool:
-    """Return whether a person said what was wrong; the feedback of an environment is not a rule."""
+    """Return whether a person or the error of a tool said what was wrong; that of an environment is not a rule."""
     if case.check.kind == "environment" or not case.correction.strip():
         return False
     return bool(deciding_values(case)) or len(content_words(case.correction)) >= _LEAST_WORDS
@@ -323,7 +323,7 @@ def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -
     return [
         # The feedback of an environment on one answer is not a correction that a rule could repeat.
         _replaced(case, correction="")
-        if case.check.kind != "environment"
+        if case.check.kind not in ("environment", "call")
         and case.correction not in spoken
         and (judged or says_only_the_truth(case.correction, case.expected))
         else case
