@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from ace.cases.corrections import accepted_answer, answer_in
 from ace.cases.recoveries import call_cases, call_lacks
 from ace.cases.values import (
     FUNCTION_WORDS,
@@ -451,23 +450,23 @@ def _was_correct(trace: Mapping[str, Any]) -> bool:
 
 
 def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context: str) -> SkillCase | None:
-    question, wrong, said = (correction[name] for name in ("question", "wrong", "correction"))
-    right = accepted_answer(correction["right"]) or answer_in(question, wrong, said)
-    feedback = correction["place"] == "feedback"
+    question, wrong, said, right = (correction[name] for name in ("question", "wrong", "correction", "right"))
+    context = context if correction["place"] == "feedback" else ""
+
+    def case(check: CaseCheck) -> SkillCase:
+        return SkillCase.make(
+            question, check, context=context, wrong=wrong, correction=said, expected=right, evidence="person"
+        )
+
     if right:
         check = check_of_correction(question, wrong, said, right)
         if check is not None:
             if _came_from_a_tool(check, correction, steps):
                 return None
-            return SkillCase.make(
-                question, check, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-            )
+            return case(check)
     if len(content_words(said)) < _LEAST_WORDS_TO_JUDGE:
         return None
-    rubric = CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}")
-    return SkillCase.make(
-        question, rubric, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-    )
+    return case(CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}"))
 
 
 def _came_from_a_tool(check: CaseCheck, correction: TraceCorrection, steps: Sequence[TraceStep]) -> bool:
