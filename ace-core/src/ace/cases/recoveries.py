@@ -71,12 +71,12 @@ def failed_calls(steps: Sequence[TraceStep], task: str = "") -> list[FailedCall]
 
     A later call repairs a failed one if it succeeded and is for the same end: it has the same tool and, for a tool that
     takes commands, the same command. Several failed attempts count as one. A repair teaches something if the two calls
-    differ in a value that nobody said after the failure, and that was not looked up for this one task. A failure that
-    nothing repaired teaches something if its error names a value of the call with which no other call succeeded. A call
-    that succeeds when it is repeated unchanged teaches nothing.
+    differ in a value that the person did not say after the failure, and that was not looked up for this one task. A
+    failure that nothing repaired teaches something if its error names a value of the call with which no other call
+    succeeded. A call that succeeds when it is repeated unchanged teaches nothing.
 
     Args:
-        steps: The steps.
+        steps: What the agent did, as in a standard trace.
         task: The task of the agent.
     """
     calls = _calls(steps)
@@ -114,7 +114,7 @@ def call_cases(steps: Sequence[TraceStep], task: str) -> list[SkillCase]:
     The case asks for the next action at the point of the failed call, so no tool is run to ask it again.
 
     Args:
-        steps: The steps.
+        steps: What the agent did, as in a standard trace.
         task: The task of the agent.
 
     Example:
