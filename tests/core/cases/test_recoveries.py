@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from ace.cases import answer_passes, call_text, cases_of, check_passes, deciding_values, failed_calls, worked_example
+from ace.cases import (
+    answer_passes,
+    call_text,
+    cases_of,
+    check_passes,
+    deciding_values,
+    failed_calls,
+    missing_values,
+    worked_example,
+)
 from ace.logs.trace import read_trace
 from ace.skill import CaseCheck, SkillCase
 from ace.traces import TraceStep, trace_step
@@ -158,6 +167,23 @@ def test_a_check_of_kind_call_is_exact(answer: str, passes: bool) -> None:
 def test_a_call_case_is_stored_with_its_check() -> None:
     case = SkillCase.make("Is it free?", CaseCheck("call", "rooms\n+room"), evidence="recovery")
     assert SkillCase.from_dict(case.to_dict()) == case
+
+
+def test_a_rule_need_not_have_the_form_of_a_value_of_this_case() -> None:
+    steps = run(("read", {"id": "hum-4"}, "read gw7:hum-4", False), ("read", {"id": "gw7:hum-4"}, "61", True))
+    (case,) = cases_of({"question": "Read it.", "steps": steps})
+    assert case.check.value.splitlines() == ["read", "+gw7:hum-4", "-hum-4"]
+    assert deciding_values(case) == ()
+
+
+def test_a_rule_may_have_the_parts_of_a_path_together() -> None:
+    steps = run(
+        ("save", {"file": "a.pdf"}, "write to /srv/stage/", False), ("save", {"file": "/srv/stage/a.pdf"}, "", True)
+    )
+    (case,) = cases_of({"question": "Save it.", "steps": steps})
+    assert deciding_values(case) == ("srv", "stage")
+    assert missing_values("When calling save, write to /srv/stage/ only.", case) == ()
+    assert missing_values("When calling save, write to /tmp only.", case) == ("srv", "stage")
 
 
 def test_calls_are_written_in_one_line() -> None:

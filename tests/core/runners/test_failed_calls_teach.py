@@ -80,5 +80,5 @@ def test_a_small_model_is_shown_the_call_the_error_and_the_repair() -> None:
     record = re.findall(r"<(data-[0-9a-f]{8,})>\n(.*?)\n</\1>", asked, re.DOTALL)[-1][1]
     assert record == (
         "Task: Is hall 4 free?\nFailed call: rooms(hall=4)\nError: unknown field hall: use room\n"
-        "Call that worked: rooms(room=4)"
+        "Call that worked: rooms(room=4)\nOnly in the failed call: hall\nOnly in the call that worked: room"
     )

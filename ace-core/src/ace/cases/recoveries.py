@@ -16,7 +16,7 @@ from typing import Any, Final
 from ace.skill import CaseCheck, SkillCase
 from ace.traces import TraceStep
 
-__all__ = ["FailedCall", "call_cases", "call_lacks", "call_text", "failed_calls", "named_by_error"]
+__all__ = ["FailedCall", "call_cases", "call_lacks", "call_terms", "call_text", "failed_calls", "named_by_error"]
 
 _TERM: Final = re.compile(
     r"""(?P<quote>['"])(?P<quoted>-?\d+(?:\.\d+)?|true|false|null)(?P=quote)|[^\s"'`(){}\[\],;=&?|<>/\\]+"""
@@ -71,12 +71,12 @@ def failed_calls(steps: Sequence[TraceStep], task: str = "") -> list[FailedCall]
 
     A later call repairs a failed one if it succeeded and is for the same end: it has the same tool and, for a tool that
     takes commands, the same command. Several failed attempts count as one. A repair teaches something if the two calls
-    differ in a value that nobody said after the failure, and that was not looked up for this one task. A failure that
-    nothing repaired teaches something if its error names a value of the call with which no other call succeeded. A call
-    that succeeds when it is repeated unchanged teaches nothing.
+    differ in a value that the person did not say after the failure, and that was not looked up for this one task. A
+    failure that nothing repaired teaches something if its error names a value of the call with which no other call
+    succeeded. A call that succeeds when it is repeated unchanged teaches nothing.
 
     Args:
-        steps: The steps.
+        steps: What the agent did, as in a standard trace.
         task: The task of the agent.
     """
     calls = _calls(steps)
@@ -114,7 +114,7 @@ def call_cases(steps: Sequence[TraceStep], task: str) -> list[SkillCase]:
     The case asks for the next action at the point of the failed call, so no tool is run to ask it again.
 
     Args:
-        steps: The steps.
+        steps: What the agent did, as in a standard trace.
         task: The task of the agent.
 
     Example:
@@ -163,7 +163,7 @@ def call_lacks(value: str, answer: str) -> str:
     call = ((fenced[1] or fenced[2]) if fenced else answer).strip()
     if not _is_call(call, tool):
         return f"is not a call of {tool!r}"
-    terms = set(_terms(call))
+    terms = set(call_terms(call))
     for line in lines:
         sign, wanted = line[:1], line[1:].split()
         if sign == "+" and not terms.issuperset(wanted):
@@ -191,7 +191,9 @@ def call_text(tool: str, content: str) -> str:
 
 
 def named_by_error(case: SkillCase) -> tuple[str, ...]:
-    """Return the values that a call needs, that the error named, and that are not in the question.
+    """Return the values that a call needs and that the error named, without those that only this question needs.
+
+    A value of the question, and a form of a value of the failed call, belong to this one case.
 
     Args:
         case: A case whose check is of kind `call`.
@@ -201,9 +203,14 @@ def named_by_error(case: SkillCase) -> tuple[str, ...]:
         >>> named_by_error(case)
         ('room',)
     """
-    said, asked = set(_terms(case.correction)), set(_terms(case.question))
+    said, asked = set(call_terms(case.correction)), set(call_terms(case.question))
     wanted = [term for line in case.check.value.splitlines()[1:] if line[:1] == "+" for term in line[1:].split()]
-    return tuple(term for term in wanted if term in said and term not in asked)
+    failed = [term.casefold() for term in call_terms(case.wrong)]
+    return tuple(
+        term
+        for term in wanted
+        if term in said and term not in asked and not any(value in term.casefold() for value in failed)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +231,19 @@ class _Call:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        return tuple(_terms(self.text))
+        return tuple(call_terms(self.text))
 
 
 class _Seen:
     """What was seen before a call: the task and messages of the person, and the results of tools."""
 
     def __init__(self, task: str, steps: Sequence[TraceStep]) -> None:
-        self.of_person = {*_terms(task), *_said_by_person(steps)}
+        self.of_person = {*call_terms(task), *_said_by_person(steps)}
         self.all = self.of_person | {
             term
             for step in steps
             if step["kind"] == "result" and not step["is_error"]
-            for term in _terms(step["content"])
+            for term in call_terms(step["content"])
         }
 
 
@@ -296,7 +303,7 @@ def _recovery(
     lost = [term for term in failed if term not in worked]
     between = steps[call.result_at + 1 : repair.at]
     said = _said_by_person(between)
-    of_error = set(_terms(error))
+    of_error = set(call_terms(error))
     general, of_case = _looked_up(calls, call, repair, before.of_person | said)
     new = [
         term
@@ -332,7 +339,7 @@ def _failure(call: _Call, error: str, calls: Sequence[_Call]) -> FailedCall | No
         return None
     worked = {term for other in calls if other.tool == call.tool and not other.is_error for term in other.terms}
     own = tuple(dict.fromkeys(term for term in call.terms if term != call.tool))
-    named = set(_terms(_ends_of(error))) - worked
+    named = set(call_terms(_ends_of(error))) - worked
     return FailedCall(call.tool, call.text, error, "", (), own, call.at, call.place) if named & set(own) else None
 
 
@@ -360,9 +367,9 @@ def _looked_up(
         if other.at >= repair.at or other.is_error:
             continue
         if any(term in of_case for term in other.terms):
-            of_case.update(_terms(other.result))
+            of_case.update(call_terms(other.result))
         elif other.at > call.at:
-            general.update(_terms(other.result))
+            general.update(call_terms(other.result))
     return general, of_case - general
 
 
@@ -377,7 +384,7 @@ def _said_by_person(steps: Iterable[TraceStep]) -> set[str]:
         term
         for step in steps
         if step["kind"] == "message" and step["name"] not in _NOT_THE_PERSON
-        for term in _terms(step["content"])
+        for term in call_terms(step["content"])
     }
 
 
@@ -393,7 +400,16 @@ def _arguments(content: str) -> Any:
     return text
 
 
-def _terms(text: str) -> list[str]:
+def call_terms(text: str) -> list[str]:
+    """Return the names, values and parts of paths in a call or in a text about one, in order.
+
+    Args:
+        text: The call or the text.
+
+    Example:
+        >>> call_terms("get(path='/v3/beds', id='4', day=4)")
+        ['get', 'path', 'v3', 'beds', 'id', "'4'", 'day', '4']
+    """
     found = []
     for match in _TERM.finditer(text):
         term = f"'{match['quoted']}'" if match["quoted"] else match[0].rstrip(".:!")
@@ -405,7 +421,7 @@ def _terms(text: str) -> list[str]:
 def _is_call(text: str, tool: str) -> bool:
     """Return whether a text is a call of a tool and nothing else."""
     if text.startswith("{"):
-        return tool in _terms(text) and isinstance(_arguments(text), dict)
+        return tool in call_terms(text) and isinstance(_arguments(text), dict)
     if not text.startswith(tool):
         return False
     rest = text[len(tool) :].strip()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final
 
-from ace.cases.recoveries import named_by_error
+from ace.cases.recoveries import call_terms, named_by_error
 from ace.skill import SkillCase
 
 __all__ = [
@@ -275,7 +275,7 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
 
 
 def keeps(text: str, value: str) -> bool:
-    """Return whether a rule contains a deciding value, which may be a part of a code.
+    """Return whether a rule contains a deciding value, which may be a part of a code or of a path.
 
     Args:
         text: The rule.
@@ -287,7 +287,7 @@ def keeps(text: str, value: str) -> bool:
     """
     # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
     is_part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
-    return value.lower() in text.lower() if is_part else holds(text, value)
+    return value.lower() in text.lower() if is_part else holds(text, value) or value in call_terms(text)
 
 
 def inverted_number(text: str, case: SkillCase) -> str:

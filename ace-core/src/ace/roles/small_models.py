@@ -482,13 +482,7 @@ class SmallModelReflector(Reflector):
     async def _lesson_of_call(self, calling: Calling, case: SkillCase) -> _Lesson:
         """Ask what one must know so that a call that failed works at the first try."""
         record = await calling.function(lambda: self._record_of(case))
-        titles = {
-            "Task": "Task",
-            "Wrong answer": "Failed call",
-            "Correction": "Error",
-            "Right answer": "Call that worked",
-        }
-        shown = "\n".join(f"{title}: {record.fields[name]}" for name, title in titles.items() if record.fields[name])
+        shown = "\n".join(f"{title}: {text}" for title, text in _call_fields(record, case).items() if text)
         prompt = PromptTemplate(SMALL_MODEL_CALL_PROMPT, role="Reflector", known=("trace",), needed=("trace",)).fill(
             {"trace": Fence([shown]).around(shown)}
         )
@@ -549,6 +543,19 @@ class _Lesson(NamedTuple):
         if self.case.check.kind == "call":
             return f"The call {fields['Wrong answer']} failed: {said}{doubts}"
         return f"The answer {fields['Wrong answer']!r} was corrected: {said}{doubts}"
+
+
+def _call_fields(record: _Record, case: SkillCase) -> dict[str, str]:
+    """Return the record of a failed call by titles: the call, its error, the one that worked, and what differs."""
+    decides = case.check.value.splitlines()[1:] if case.expected else []
+    return {
+        "Task": record.fields["Task"],
+        "Failed call": record.fields["Wrong answer"],
+        "Error": record.fields["Correction"],
+        "Call that worked": record.fields["Right answer"],
+        "Only in the failed call": ", ".join(line[1:] for line in decides if line[:1] == "-"),
+        "Only in the call that worked": ", ".join(line[1:] for line in decides if line[:1] == "+"),
+    }
 
 
 def _trace_of(execution: Execution) -> StandardTrace:
