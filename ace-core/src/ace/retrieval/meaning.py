@@ -188,8 +188,11 @@ class _Table:
         """Return the similarity of the question with the skill of each row."""
         if not self.ids:
             return self.helpfulness
+        import numpy as np
+
         [wanted] = word_vectors().rows([query])
-        similarity: NDArray[np.float32] = self._rows[: len(self.ids)] @ wanted
+        # Not with BLAS, whose threads wait for each other in spin loops where other programs use the cores.
+        similarity: NDArray[np.float32] = np.einsum("ij,j->i", self._rows[: len(self.ids)], wanted)
         # Rounded, so that skills with the same text are equally similar, wherever their rows are.
         return similarity.round(_DIGITS)
 

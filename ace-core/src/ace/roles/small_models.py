@@ -41,7 +41,7 @@ from ace.roles.reflector import Execution, Reflector
 from ace.roles.rendering import cut_middle, fit
 from ace.roles.role_answers import usable_answer
 from ace.roles.skill_manager import SkillManager
-from ace.skill import CaseCheck, Skill, SkillCase
+from ace.skill import CaseCheck, Skill, SkillCase, normalised_text
 from ace.skillbook.selection import estimate_tokens
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -626,9 +626,9 @@ class SmallModelSkillManager(SkillManager):
 
 
 def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
-    said = {_normalised(skill.content): skill for skill in reversed(skills)}
+    said = {normalised_text(skill.content): skill for skill in reversed(skills)}
     sections = _Sections(skills)
-    unique = {_normalised(learning.learning): learning for learning in reversed(learnings)}
+    unique = {normalised_text(learning.learning): learning for learning in reversed(learnings)}
     return [_operation(learning, said.get(text), sections) for text, learning in reversed(unique.items())]
 
 
@@ -666,9 +666,3 @@ def _names_in(text: str) -> frozenset[str]:
 
 def _is_name(word: str) -> bool:
     return word not in _FUNCTION_WORDS and not word.endswith(("ing", "ed"))
-
-
-def _normalised(text: str) -> str:
-    """Normalise a rule for comparison; keep case and punctuation inside it, which may be its subject."""
-    normal = " ".join(word.rstrip(".,;:!?") or word for word in text.split())
-    return normal[:1].casefold() + normal[1:]

@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -39,6 +40,7 @@ from ace.skillbook.events import (
     Kept,
     Merged,
     Removed,
+    Updated,
     apply_event,
     content_checksum,
     touched_ids,
@@ -966,7 +968,12 @@ class Skillbook:
                 except EventRefusedError as error:
                     skipped.append(SkippedOperation(index, operation, str(error)))
                 else:
-                    applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
+                    skill_id = touched_ids(made)[0]
+                    if (
+                        isinstance(made, Updated) and operation.type != "UPDATE"
+                    ):  # an ADD of a text that a skill has is an UPDATE of that skill
+                        operation = replace(operation, type="UPDATE", skill_id=skill_id)
+                    applied.append(AppliedOperation(index, operation, skill_id))
             log_skipped(logger, skipped)
             report = UpdateReport(tuple(applied), tuple(skipped))
             if self._binding is None or (self._deferring and key is None):
