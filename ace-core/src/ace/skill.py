@@ -471,3 +471,18 @@ def extract_cited_skill_ids(text: str) -> list[str]:
     """
     instance_of("text", text, str)
     return list(dict.fromkeys(_SKILL_ID.findall(text)))
+
+
+def normalised_text(content: str) -> str:
+    """Return the text of a skill for finding the same text again: white space and punctuation at words are ignored.
+
+    Case and punctuation inside words are kept, because they may be the subject of the skill.
+
+    Example:
+        >>> normalised_text("Check the units  first.") == normalised_text("check the units, first")
+        True
+        >>> normalised_text("Write mW.") == normalised_text("Write MW.")
+        False
+    """
+    normal = " ".join(word.rstrip(".,;:!?") or word for word in content.split())
+    return normal[:1].casefold() + normal[1:]

@@ -34,7 +34,7 @@ from ace.outputs import (
 )
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.retrieval import LexicalRanker, words
+from ace.retrieval import LexicalRanker, MeaningRanker, words
 from ace.roles.agent import Agent, today
 from ace.roles.judgements import JudgementFinder, SmallModelJudgementFinder
 from ace.roles.prompts import (
@@ -53,7 +53,7 @@ from ace.roles.reflector import Execution, Reflector
 from ace.roles.rendering import cut_middle, fit
 from ace.roles.role_answers import usable_answer
 from ace.roles.skill_manager import SkillManager
-from ace.skill import CaseCheck, Skill, SkillCase
+from ace.skill import CaseCheck, Skill, SkillCase, normalised_text
 from ace.skillbook.selection import estimate_tokens
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -136,6 +136,8 @@ def is_small(client: object) -> bool:
 
 
 _MOST_SHOWN: Final = 3
+_MOST_COMPARED: Final = 30
+"""Among so many of the skills that fit best, those for the other side of a threshold are removed."""
 _MOST_SKILL_TOKENS: Final = 210
 """The estimated tokens of the skills and their worked examples: 300 for all that is not the question or its context,
 less some 90 for the instructions and the description of the answer."""
@@ -202,15 +204,15 @@ class SmallModelAgent(Agent):
         self, llm: AnyLLMClient, prompt_template: str = SMALL_MODEL_AGENT_PROMPT, *, max_retries: int = 3
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)
-        self._ranker = LexicalRanker()
+        self._ranker = MeaningRanker()
 
     def shown_skills(self, question: str, skillbook: SkillbookReader) -> Sequence[Skill]:
         """Return the skills that the model sees with a question, most relevant first.
 
-        At most three are selected, by the words in them and in the questions of their cases; the second and the third
-        only if there is room for them. Of two skills that apply on different sides of a threshold, such as "Up to 75
-        euros Ann signs." and "Above 75 euros Ben signs.", the one whose case is on the same side as the question is
-        selected.
+        At most three are selected, by the meaning of their text and of the questions of their cases, and none if none
+        fits; the second and the third only if there is room for them. Of two skills that apply on different sides of a
+        threshold, such as "Up to 75 euros Ann signs." and "Above 75 euros Ben signs.", the one whose case is on the
+        same side as the question is selected.
 
         Args:
             question: The question or task.
@@ -225,10 +227,9 @@ class SmallModelAgent(Agent):
             >>> [skill.content for skill in SmallModelAgent(LocalLLMClient()).shown_skills("How many metres?", book)]
             ['Divide metres by 1000.']
         """
-        query, skills = question[:_LONGEST_QUERY], skillbook.skills()
-        best = self._ranker.best(query, skills, len(skills))
-        relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
-        return _fitting(_without_other_sides(query, [skill for skill in best if skill.id in relevant])[:_MOST_SHOWN])
+        query = question[:_LONGEST_QUERY]
+        best = self._ranker.best(query, skillbook.skills(), _MOST_COMPARED)
+        return _fitting(_without_other_sides(query, best)[:_MOST_SHOWN])
 
     async def _generate(
         self,
@@ -708,9 +709,9 @@ class SmallModelSkillManager(SkillManager):
 
 
 def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
-    said = {_normalised(skill.content): skill for skill in reversed(skills)}
+    said = {normalised_text(skill.content): skill for skill in reversed(skills)}
     sections = _Sections(skills)
-    unique = {_normalised(learning.learning): learning for learning in reversed(learnings)}
+    unique = {normalised_text(learning.learning): learning for learning in reversed(learnings)}
     return [_operation(learning, said.get(text), sections) for text, learning in reversed(unique.items())]
 
 
@@ -748,9 +749,3 @@ def _names_in(text: str) -> frozenset[str]:
 
 def _is_name(word: str) -> bool:
     return word not in _FUNCTION_WORDS and not word.endswith(("ing", "ed"))
-
-
-def _normalised(text: str) -> str:
-    """Normalise a rule for comparison; keep case and punctuation inside it, which may be its subject."""
-    normal = " ".join(word.rstrip(".,;:!?") or word for word in text.split())
-    return normal[:1].casefold() + normal[1:]

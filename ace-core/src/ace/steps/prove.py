@@ -22,7 +22,7 @@ from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
 from ace.protocols.errors import LLMError
 from ace.protocols.roles import ShowsSkills
-from ace.retrieval import LexicalRanker
+from ace.retrieval import LexicalRanker, MeaningRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
@@ -942,7 +942,7 @@ def _older_cases(prover: CaseProver, skills: Sequence[Skill], asked: Mapping[str
     found: dict[str, str] = {}
     older = [skill for skill in skills if any(_may_be_broken(case, asked) for case in skill.cases)]
     passed = [skill for skill in skills if any(case.last_result == "passed" for case in skill.cases)]
-    ranker = LexicalRanker()
+    ranker = MeaningRanker()
     for new in skills:
         if not any(case.id in asked for case in new.cases):
             continue
