@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluator import AnswerFile, Budget, Evaluator, sample_names
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
     from ace.evaluation.gates import AllGates, CaseGate
+    from ace.evaluation.held_out import CaseEnvironment, case_of, case_questions, memory_of
     from ace.evaluation.report import (
         EvaluationReport,
         html_page,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         mcnemar_test,
         pass_hat_k,
         permutation_test,
+        share_interval,
         sign_flip_test,
     )
     from ace.evaluation.trainer import Trainer, TrainingResult, ValidateStep
@@ -42,6 +44,7 @@ __all__ = [
     "AllGates",
     "AnswerFile",
     "Budget",
+    "CaseEnvironment",
     "CaseGate",
     "CaseTest",
     "Comparison",
@@ -75,6 +78,8 @@ __all__ = [
     "Verdict",
     "bootstrap_difference",
     "bootstrap_interval",
+    "case_of",
+    "case_questions",
     "case_samples",
     "compare",
     "counter_metrics",
@@ -85,11 +90,13 @@ __all__ = [
     "leave_one_out",
     "markdown_report",
     "mcnemar_test",
+    "memory_of",
     "pass_hat_k",
     "permutation_test",
     "pooled",
     "run_experiment",
     "sample_names",
+    "share_interval",
     "sign_flip_test",
     "skill_effects",
     "split_samples",
@@ -103,6 +110,7 @@ __getattr__, __dir__ = lazy_exports(
         "AllGates": "gates",
         "AnswerFile": "evaluator",
         "Budget": "evaluator",
+        "CaseEnvironment": "held_out",
         "CaseGate": "gates",
         "CaseTest": "skill_test_report",
         "Comparison": "comparison",
@@ -136,6 +144,8 @@ __getattr__, __dir__ = lazy_exports(
         "Verdict": "skill_test_report",
         "bootstrap_difference": "statistics",
         "bootstrap_interval": "statistics",
+        "case_of": "held_out",
+        "case_questions": "held_out",
         "case_samples": "skill_tests",
         "compare": "comparison",
         "counter_metrics": "counters",
@@ -146,11 +156,13 @@ __getattr__, __dir__ = lazy_exports(
         "leave_one_out": "effects",
         "markdown_report": "report",
         "mcnemar_test": "statistics",
+        "memory_of": "held_out",
         "pass_hat_k": "statistics",
         "permutation_test": "statistics",
         "pooled": "experiment",
         "run_experiment": "experiment",
         "sample_names": "evaluator",
+        "share_interval": "statistics",
         "sign_flip_test": "statistics",
         "skill_effects": "effects",
         "split_samples": "splits",

@@ -14,27 +14,18 @@ from cyclopts import Parameter
 from ace._internal.atomic_file import make_folder
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path, check_output_file
-from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import run_filter
+from ace.cli.learning.command_agent import CommandAgent
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
-from ace.cli.learning.sample_files import all_samples
-from ace.cli.model_choice import (
-    announce,
-    answers_depend_on,
-    check_model,
-    chosen_model,
-    client_from_settings,
-    place_of_model,
-)
+from ace.cli.learning.questions import evaluation_questions
+from ace.cli.learning.respondent import Respondent
 from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag, check_from_one
-from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
-from ace.environments import Sample, SimpleEnvironment
+from ace.environments import Sample
 
 if TYPE_CHECKING:
     from ace.evaluation import EvaluationReport, ValidationPoint
-    from ace.protocols.llm import LLMClientLike
     from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -64,6 +55,12 @@ class EvaluationOptions:
     """A file in which to cache the answers; a later run with the same file asks only for the missing ones."""
     report: Path | None = None
     """A folder to write report.html, report.md and report.json to."""
+    agent: str | None = None
+    """Ask your own agent instead of the model: a command that is run for each question, without a shell, and prints
+    the answer, such as 'my-agent {question}'. The skills precede the question in its argument or, if the command has
+    an argument {skills_file}, are in the file with this path."""
+    agent_timeout: float = 600.0
+    """The time that the command of --agent may take for a question, in seconds."""
 
 
 _DEFAULT_OPTIONS = EvaluationOptions()
@@ -81,17 +78,19 @@ def command(
 ) -> int:
     """Compare accuracy with and without the skills.
 
-    Every sample is answered twice: without skills, and with the skills in the prompt. Use samples that no skill was
-    learned from. A sample that fails counts as a wrong answer. The skillbook is not changed.
+    Every sample is answered twice: without skills, and with the skills in the prompt. Of recorded runs, the questions
+    are asked again whose right answer is known: from a correction, feedback or a score. Use samples and runs that no
+    skill was learned from. A sample that fails counts as a wrong answer. The skillbook is not changed.
 
     For example:
 
         ace eval held-out.jsonl
         ace eval held-out.jsonl --repeats 3 --report report/
+        ace eval traces/ --agent 'my-agent {question}'
         ace eval held-out.jsonl --skillbook first.db --skillbook second.db
 
     Args:
-        path: Files, folders or glob patterns of samples.
+        path: Files, folders or glob patterns of samples, or of recorded runs.
         skillbook: The skillbook. Repeat the option to compare several skillbooks, as a group, with no skills.
             [env: ACE_SKILLBOOK] [default: skills.db]
         own: Options of this command.
@@ -102,24 +101,30 @@ def command(
     settings = load_settings({**own.flags(), "skillbook": skillbook[0] if skillbook else None})
     targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
+    respondent = _respondent(settings, options)
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
-    samples = all_samples(
+    samples, problems = evaluation_questions(
         path,
         limit=settings.limit,
         shuffle=settings.run.shuffle,
         wanted=run_filter(settings, left_out),
     )
-    client = client_from_settings(settings)
     if options.report is not None:
         make_folder(options.report)  # before anything is paid for what could not be written
     with warnings_shown(), _opened(targets) as books:
-        measurement = _measurement(client, samples, settings, options)
+        measurement = Measurement(
+            respondent.evaluator(samples, options.answers),
+            samples,
+            model=respondent.model,
+            repeats=options.repeats,
+            seed=options.seed,
+            max_cost=settings.run.max_cost,
+        )
         training = _training_of(targets[0]) if len(targets) == 1 else ()
         answers = measurement.answers_needed(books, leave_one_out=options.leave_one_out)
         doing = f"answering {counted(len(samples), 'sample')}, {counted(answers, 'answer')} in all,"
-        announce(doing, settings, quiet=as_json)
-        fetch_if_missing(settings, assume_yes=yes)
-        check_model(client, settings)
+        respondent.announce(doing, quiet=as_json)
+        respondent.check(samples, assume_yes=yes, quiet=as_json)
         for target, book in zip(targets, books, strict=True):
             _warn_of_learned(samples, target, book)
         try:
@@ -135,13 +140,16 @@ def command(
             )
             note(f"ace: stopped after {stopped}; {kept}")
             return WITH_FAILURES if stopped.reason == "max_cost" else INTERRUPTED
+    has_failures = respondent.report_failures([report.comparison.baseline, report.comparison.learned])
     _write(report, options.report)
-    _print(report, settings, as_json=as_json)
-    return WITH_FAILURES if report.comparison.baseline.failed or report.comparison.learned.failed else DONE
+    _print(report, respondent, as_json=as_json)
+    return WITH_FAILURES if has_failures or problems else DONE
 
 
 def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
     check_from_one({"--repeats": options.repeats})
+    if not options.agent_timeout > 0:
+        raise UsageError(f"the option --agent-timeout must be more than 0 seconds, got {options.agent_timeout:g}")
     check_output_file("--answers", options.answers)
     check_is_path("--report", options.report)
     if options.leave_one_out and len(targets) > 1:
@@ -165,37 +173,10 @@ def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Sk
         )
 
 
-def _measurement(
-    client: LLMClientLike,
-    samples: Sequence[Sample],
-    settings: Settings,
-    options: EvaluationOptions,
-) -> Measurement:
-    from ace.evaluation import Evaluator
-    from ace.evaluation.evaluator import text_hash
-    from ace.roles.small_models import agent_for
-
-    template = read_templates(settings.prompts, client).agent
-    agent = agent_for(client, template)
-    label = answers_depend_on(settings, settings.environment)
-    try:
-        evaluator = Evaluator(
-            agent,
-            SimpleEnvironment(settings.environment),
-            workers=settings.run.workers or 1,
-            answers_path=options.answers,
-            label=label if template is None else f"{label} prompt={text_hash(template)}",
-        )
-    except ValueError as error:
-        raise UsageError(f"--answers: {error}") from error
-    return Measurement(
-        evaluator,
-        samples,
-        model=chosen_model(settings),
-        repeats=options.repeats,
-        seed=options.seed,
-        max_cost=settings.run.max_cost,
-    )
+def _respondent(settings: Settings, options: EvaluationOptions) -> Respondent:
+    if options.agent is None:
+        return Respondent(settings)
+    return Respondent(settings, CommandAgent(options.agent, options.agent_timeout), options.agent)
 
 
 def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
@@ -222,13 +203,13 @@ def _write(report: EvaluationReport, folder: Path | None) -> None:
     note(f"ace: the report is in {str(folder / 'report.html')!r}")
 
 
-def _print(report: EvaluationReport, settings: Settings, *, as_json: bool) -> None:
+def _print(report: EvaluationReport, respondent: Respondent, *, as_json: bool) -> None:
     from ace.evaluation import json_report
     from ace.evaluation.report import measure_rows, percent_text
 
     if as_json:
         values = {name: value for name, value in json_report(report).items() if name != "schema"}
-        print_json({"command": "eval", "place": place_of_model(settings), **values})
+        print_json({"command": "eval", "place": respondent.place, **values})
         return
     print_text(report.summary)
     print_table(_COLUMNS, measure_rows(report.comparison))

@@ -1,0 +1,162 @@
+"""`Respondent`: who answers the questions of an evaluation, ACE's agent with a model or the user's own command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace.cli.console import note, visible
+from ace.cli.errors import UsageError
+from ace.cli.fetch_model import fetch_if_missing
+from ace.cli.learning.command_agent import CommandAgent
+from ace.cli.model_choice import (
+    announce,
+    answers_depend_on,
+    check_model,
+    chosen_model,
+    client_from_settings,
+    place_of_model,
+)
+from ace.cli.prompt_templates import read_templates
+from ace.environments import Sample, SimpleEnvironment
+
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings
+    from ace.evaluation import Evaluation, Evaluator
+    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import Retrieval
+    from ace.roles import Agent
+
+__all__ = ["Respondent"]
+
+
+@dataclass(frozen=True)
+class Respondent:
+    """Who answers questions, and what judges the answers."""
+
+    settings: Settings
+    """The settings, which choose the model."""
+    command: CommandAgent | None = None
+    """The user's own agent; by default, ACE's agent asks the model."""
+    command_line: str = ""
+    """Its command line."""
+
+    @cached_property
+    def client(self) -> LLMClientLike:
+        """The client of the model."""
+        return client_from_settings(self.settings)
+
+    @cached_property
+    def _agent(self) -> Agent:
+        from ace.roles.small_models import agent_for
+
+        return agent_for(self.client, read_templates(self.settings.prompts, self.client).agent)
+
+    @property
+    def model(self) -> str:
+        """The model, or the command."""
+        return chosen_model(self.settings) if self.command is None else self.command_line
+
+    @property
+    def place(self) -> str:
+        """Where the answers come from, as text."""
+        return place_of_model(self.settings) if self.command is None else "from a command"
+
+    def needs_model(self, questions: Sequence[Sample]) -> bool:
+        """Return whether the model is asked: it answers, or it judges an answer of the command.
+
+        Args:
+            questions: What is asked.
+        """
+        from ace.evaluation import case_of
+
+        cases = [case_of(question) for question in questions]
+        return self.command is None or any(case is not None and case.check.kind == "judge" for case in cases)
+
+    def evaluator(
+        self, questions: Sequence[Sample], answers_path: Path | None, *, retrieval: Retrieval | None = None
+    ) -> Evaluator:
+        """Return what asks the questions and judges the answers.
+
+        Args:
+            questions: What is asked; it decides whether a model has to judge.
+            answers_path: The file that keeps the answers; None for none.
+            retrieval: Chooses the skills that are shown.
+
+        Raises:
+            UsageError: The file has something else.
+        """
+        from ace.evaluation import CaseEnvironment, Evaluator
+        from ace.evaluation.evaluator import text_hash
+
+        environment = CaseEnvironment(
+            self.client if self.needs_model(questions) else None,
+            otherwise=SimpleEnvironment(self.settings.environment),
+        )
+        if self.command is None:
+            template = read_templates(self.settings.prompts, self.client).agent
+            label = answers_depend_on(self.settings, self.settings.environment)
+            label = label if template is None else f"{label} prompt={text_hash(template)}"
+        else:
+            label = f"{self.command_line} {self.settings.environment}"
+        try:
+            return Evaluator(
+                self._agent if self.command is None else self.command,
+                environment,
+                retrieval=retrieval,
+                workers=self.settings.run.workers or 1,
+                answers_path=answers_path,
+                label=label,
+            )
+        except ValueError as error:
+            raise UsageError(f"--answers: {error}") from error
+
+    def announce(self, doing: str, *, quiet: bool) -> None:
+        """Print the first line: how much there is to do, and who does it.
+
+        Args:
+            doing: What is done, to how much.
+            quiet: Whether to print nothing.
+        """
+        if self.command is None:
+            announce(doing, self.settings, quiet=quiet)
+        elif not quiet:
+            note(f"ace: {visible(doing)} with the command {visible(self.command_line)}")
+
+    def check(self, questions: Sequence[Sample], *, assume_yes: bool, quiet: bool) -> None:
+        """Fetch the model if it is missing, and ask it for a word, where it is needed at all.
+
+        Args:
+            questions: What is asked.
+            assume_yes: Whether `--yes` was given.
+            quiet: Whether to print nothing.
+
+        Raises:
+            UsageError: The model does not answer.
+        """
+        if not self.needs_model(questions):
+            return
+        if self.command is not None:
+            announce("judging the answers that code cannot judge,", self.settings, quiet=quiet)
+        fetch_if_missing(self.settings, assume_yes=assume_yes)
+        check_model(self.client, self.settings)
+
+    def report_failures(self, evaluations: Sequence[Evaluation]) -> bool:
+        """Say how many answers failed, and return whether any did.
+
+        Args:
+            evaluations: What was answered.
+
+        Raises:
+            UsageError: The command has not answered any question.
+        """
+        if self.command is not None and self.command.failure:
+            raise UsageError(f"the command of --agent has answered no question: {self.command.failure}")
+        failed = [answer for evaluation in evaluations for answer in evaluation.failed]
+        if failed:
+            planned = sum(evaluation.planned for evaluation in evaluations)
+            note(f"ace: {len(failed)} of {planned} answers failed and count as wrong: {visible(str(failed[0].error))}")
+        return bool(failed)

@@ -1,0 +1,68 @@
+"""`ace eval` on recorded runs: their cases are the questions."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support.command_line import Run, ace
+from tests.support.corrected_runs import RULE, chat, shop, write_runs
+from tests.support.scripted_server import ScriptedServer
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(shop) as server:
+        yield server
+
+
+@pytest.fixture
+def model(server: ScriptedServer, tmp_path: Path) -> list[str]:
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        book.add_skill("returns", RULE)
+    return ["--model", "openai/scripted", "--api-base", server.api_base]
+
+
+def test_the_corrected_questions_of_recorded_runs_are_asked_again(tmp_path: Path, model: list[str]) -> None:
+    write_runs(tmp_path / "traces", 3)
+    (tmp_path / "traces" / "thanks.json").write_text(json.dumps(chat("door", corrected=False)), encoding="utf-8")
+    done = ace("eval", "traces", *model, folder=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out.startswith("Accuracy 0.0% without skills, 100.0% with them: +100.0 points")
+    assert "answering 3 samples, 6 answers in all," in done.err
+    assert "skipped 1 run without a case, in which no one said what is right" in done.err
+
+
+def test_an_answer_to_a_corrected_question_is_judged_by_its_correction(here: Run, model: list[str]) -> None:
+    write_runs(Path("traces"), 1)
+    [sample] = here("eval", "traces", *model, "--json").data["samples"]
+    [before], [after] = sample["baseline"], sample["learned"]
+    assert (before["answer"], before["correct"]) == ("You have 30 days.", 0.0)
+    assert (after["answer"], after["correct"]) == ("You have 14 days.", 1.0)
+
+
+def test_feedback_on_an_answer_is_not_mistaken_for_a_right_answer(here: Run, model: list[str]) -> None:
+    record = {"question": "How many days?", "answer": "30 days", "feedback": "That is wrong, it is 14 days."}
+    Path("rated.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    done = here("eval", "rated.jsonl", *model)
+    assert done.code == 0, done.err
+    assert done.out.startswith("Accuracy 0.0% without skills, 100.0% with them")
+
+
+def test_runs_without_cases_say_what_they_lack(here: Run, model: list[str], server: ScriptedServer) -> None:
+    write_runs(Path("traces"), 2, corrected=False)
+    done = here("eval", "traces", *model)
+    assert (done.code, done.out) == (2, "")
+    assert "nothing to ask: 2 runs without a case: no one said which of their answers were wrong" in done.err
+    assert server.requests == []
+
+
+def test_an_input_that_cannot_be_read_does_not_hide_the_runs(here: Run, model: list[str]) -> None:
+    write_runs(Path("traces"), 1)
+    Path("traces/broken.json").write_text('{"messages": [', encoding="utf-8")
+    done = here("eval", "traces", *model)
+    assert done.code == 1
+    assert "1 input cannot be used:\n    traces/broken.json" in done.err
+    assert done.out.startswith("Accuracy 0.0% without skills, 100.0% with them")
