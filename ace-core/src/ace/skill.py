@@ -18,9 +18,17 @@ TAGS = ("helpful", "harmful", "neutral")
 """The counters of a skill, which are the only valid tags."""
 
 ACTIVE = "active"
+PENDING = "pending"
 INVALID = "invalid"
-Status = Annotated[str, Exactly(type="literal", expected=[ACTIVE, INVALID])]
-"""Whether a skill is shown to agents."""
+STATUSES = (ACTIVE, PENDING, INVALID)
+Status = Annotated[str, Exactly(type="literal", expected=list(STATUSES))]
+"""Whether a skill is shown to agents: only an active one is. A pending one waits for evidence or for a decision."""
+
+Evidence = Literal["truth", "recovery", "failure", "person", "none"]
+"""What shows that a lesson is right: `truth` is a ground truth or the verdict of an environment, `recovery` a failed
+call that a later one repaired, `failure` one that nothing repaired, `person` the judgement of a person. With `none`,
+only the model says so."""
+EVIDENCES = get_args(Evidence)
 
 CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "environment", "judge"]
 """The ways to check an answer; see `CaseCheck`."""
@@ -71,10 +79,15 @@ class InsightSource:
     """The error that the skill was learned from."""
     learning_text: str = ""
     """The learning of the reflector that became the skill."""
+    evidence: Evidence = "none"
+    """What the trace shows; see `Evidence`."""
 
     def to_dict(self) -> dict[str, str | int]:
-        """Return the fields as a dict, in a fixed order."""
-        return dict(self.__dict__)
+        """Return the fields as a dict, in a fixed order; `evidence` is omitted if it is `none`."""
+        fields = dict(self.__dict__)
+        if self.evidence == "none":
+            del fields["evidence"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -140,6 +153,8 @@ class SkillCase:
     """The model that gave the last answer."""
     answer: str = ""
     """The last answer."""
+    evidence: Evidence = "truth"
+    """What shows that the expected answer is right; see `Evidence`."""
 
     @classmethod
     def make(
@@ -153,6 +168,7 @@ class SkillCase:
         expected: str = "",
         trace_id: str = "",
         made_at: str = "",
+        evidence: Evidence = "truth",
     ) -> SkillCase:
         """Return a case that has not been run.
 
@@ -164,6 +180,7 @@ class SkillCase:
             expected: The correct answer.
             trace_id: The trace that it comes from.
             made_at: The time of its creation: ISO 8601, UTC.
+            evidence: What shows that the expected answer is right.
         """
         import hashlib  # seldom needed, and this module is imported by every program
 
@@ -180,6 +197,7 @@ class SkillCase:
             expected=expected,
             trace_id=trace_id,
             made_at=made_at,
+            evidence=evidence,
         )
 
     @classmethod
@@ -204,8 +222,11 @@ class SkillCase:
         return case
 
     def to_dict(self) -> dict[str, str | dict[str, str]]:
-        """Return the fields as a dict, in a fixed order."""
-        return {**self.__dict__, "check": self.check.to_dict()}
+        """Return the fields as a dict, in a fixed order; `evidence` is omitted if it is `truth`."""
+        fields = {**self.__dict__, "check": self.check.to_dict()}
+        if self.evidence == "truth":
+            del fields["evidence"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -243,7 +264,7 @@ class Skill:
     embedding: bytes | None = None
     """The vector of the content: float32, little endian; removed when the content changes."""
     status: Status = ACTIVE
-    """`active`, or `invalid` after a soft removal."""
+    """`active`; `pending`, see `reason`; or `invalid` after it was rejected, merged or soft-removed."""
     sources: tuple[InsightSource, ...] = ()
     """The traces that this skill was learned from, oldest first."""
     merged_into: str | None = None
@@ -252,6 +273,8 @@ class Skill:
     """The cases that prove this skill, oldest first."""
     pinned: Truth = False
     """Whether the user pinned it: it comes first, and neither learning nor pruning changes or removes it."""
+    reason: str = ""
+    """Why it is pending, or why it was rejected; empty for other skills."""
 
     @property
     def proof(self) -> Proof:
@@ -266,6 +289,27 @@ class Skill:
         """Whether the skill is shown to agents."""
         return self.status == ACTIVE
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the skill waits for evidence or for a decision, and is not shown to agents until then."""
+        return self.status == PENDING
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether a person rejected the skill, so that it must not be proposed again."""
+        return self.status == INVALID and bool(self.reason)
+
+    @property
+    def evidences(self) -> tuple[Evidence, ...]:
+        """The kinds of evidence of its cases and sources, each once, in the order of `Evidence`, without `none`.
+
+        Example:
+            >>> Skill("a-00001", "a", "b", sources=(InsightSource("t", evidence="person"),)).evidences
+            ('person',)
+        """
+        found = {case.evidence for case in self.cases} | {source.evidence for source in self.sources}
+        return tuple(kind for kind in EVIDENCES if kind in found and kind != "none")
+
     def counts(self) -> dict[str, int]:
         """Return the three counters by tag."""
         return {"helpful": self.helpful, "harmful": self.harmful, "neutral": self.neutral}
@@ -273,7 +317,7 @@ class Skill:
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the fields as a dict, in a fixed order.
 
-        The embedding is omitted, and so are `merged_into`, `pinned` and `cases` if they are empty.
+        The embedding is omitted, and so are `merged_into`, `pinned`, `cases` and `reason` if they are empty.
 
         Example:
             >>> list(Skill("a-00001", "a", "Check the units.").to_dict())[:3]
@@ -299,6 +343,8 @@ class Skill:
             fields["pinned"] = True
         if self.cases:
             fields["cases"] = [_case_dict(case) for case in self.cases]
+        if self.reason:
+            fields["reason"] = self.reason
         return fields
 
     def replace(self, **changes: object) -> Skill:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ace._internal.arguments import instance_of, shown
-from ace.skill import TAGS, InsightSource, SkillCase
+from ace.skill import EVIDENCES, TAGS, Evidence, InsightSource, SkillCase
 
 EVIDENCE_TRACES: Final = "evidence_traces"
 """The key in the metadata of an operation that lists all traces that taught it."""
@@ -56,6 +56,9 @@ class UpdateOperation:
 
     With a new content, the results of the cases that are not given here are reset to `not_run`.
     """
+    pending: str = ""
+    """Why what it says is not shown to agents yet: an ADD makes a pending skill with this reason. An UPDATE with a
+    reason leaves the text of the skill as it is; one without it makes a pending skill active."""
 
     def __post_init__(self) -> None:
         type_: object = self.type
@@ -95,6 +98,7 @@ class UpdateOperation:
             evidence=_text(data, "evidence"),
             insight_source=_insight_source(data.get("insight_source")),
             cases=_cases(data.get("cases")),
+            pending=_text(data, "pending") or "",
         )
 
     @property
@@ -139,6 +143,8 @@ class UpdateOperation:
             fields["insight_source"] = self.insight_source.to_dict()
         if self.cases:
             fields["cases"] = [case.to_dict() for case in self.cases]
+        if self.pending:
+            fields["pending"] = self.pending
         return fields
 
 
@@ -289,7 +295,16 @@ def _insight_source(value: Any) -> InsightSource | None:
         integration=_text(value, "integration") or "",
         error_identification=_text(value, "error_identification") or "",
         learning_text=_text(value, "learning_text") or "",
+        evidence=_evidence(value.get("evidence", "none")),
     )
+
+
+def _evidence(value: Any) -> Evidence:
+    for kind in EVIDENCES:
+        if value == kind:
+            found: Evidence = kind
+            return found
+    raise ValueError(f"'insight_source.evidence' must be one of {', '.join(EVIDENCES)}, got {shown(value)}")
 
 
 def _cases(value: Any) -> tuple[SkillCase, ...]:

@@ -66,7 +66,7 @@ def quoted(text: str) -> SkillCase:
     return SkillCase.make(f"What does the rule {text!r} say?", CaseCheck("regex", f"^{re.escape(text)}$"))
 
 
-def holding(*values: str, question: str = "When is high water?", **fields: str) -> SkillCase:
+def holding(*values: str, question: str = "When is high water?", **fields: Any) -> SkillCase:
     return SkillCase.make(question, CaseCheck("contains", "\n".join(values)), **fields)
 
 

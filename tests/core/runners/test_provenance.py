@@ -220,7 +220,7 @@ def test_a_check_that_would_be_redacted_proves_nothing(
     assert value.encode() not in stored_in(tmp_path)
 
 
-def _texts(case: SkillCase) -> dict[str, str]:
+def _texts(case: SkillCase) -> dict[str, Any]:
     return {name: getattr(case, name) for name in ("context", "wrong", "correction", "expected", "trace_id")}
 
 

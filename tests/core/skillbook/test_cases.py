@@ -191,7 +191,7 @@ def test_a_refused_operation_is_noted_with_its_cases(tmp_path: Path) -> None:
             )
         )
         (note,) = book.history()[-1].skipped
-        assert note["operation"]["cases"] == [case().to_dict()]
+        assert note["operation"]["cases"] == [{**case().to_dict(), "evidence": "truth"}]
 
 
 def test_an_operation_is_read_and_written_with_its_cases() -> None:

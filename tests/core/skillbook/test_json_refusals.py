@@ -71,7 +71,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "a number for a text": (changed(lambda data: skill(data).update(content=5)), "skills['a-00001'].content"),
     "an empty content": (changed(lambda data: skill(data).update(content=" ")), "must not be empty"),
     "null for a text": (changed(lambda data: skill(data).update(section=None)), "skills['a-00001'].section"),
-    "an unknown status": (changed(lambda data: skill(data).update(status="gone")), "'active' or 'invalid'"),
+    "an unknown status": (changed(lambda data: skill(data).update(status="gone")), "one of active, pending, invalid"),
     "a skill that is a list": (
         changed(lambda data: data["skills"].update({"a-00001": []})),
         "must be an object",

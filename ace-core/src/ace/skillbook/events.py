@@ -23,6 +23,7 @@ from ace.skill import (
     SimilarityDecision,
     Skill,
     SkillCase,
+    Status,
     join_cases,
     join_sources,
     similarity_pair,
@@ -64,6 +65,10 @@ class Updated:
     """Whether to pin or unpin the skill; None changes nothing."""
     further_sources: tuple[InsightSource, ...] = ()
     """Further sources, if the skill was learned from several traces."""
+    status: Status | None = None
+    """The new status, such as that of a pending skill that was accepted or rejected; None leaves it unchanged."""
+    reason: str = ""
+    """The reason for the new status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +229,8 @@ def rewritten_ids(event: Event) -> tuple[str, ...]:
         case Tagged() | Kept() | Embedded() | CasesChanged():
             return ()
         case Updated():
-            return (event.skill_id,) if {"section", "content"} & event.texts.keys() else ()
+            is_rewritten = event.status is not None or {"section", "content"} & event.texts.keys()
+            return (event.skill_id,) if is_rewritten else ()
         case Merged():
             return event.merged_ids if event.content is None else (event.keep_id, *event.merged_ids)
         case _:
@@ -315,6 +321,8 @@ def _update(state: BookState, event: Updated) -> None:
         changes["sources"] = join_sources(skill.sources, (event.source, *event.further_sources))
     if event.pinned is not None:
         changes["pinned"] = event.pinned
+    if event.status is not None:
+        changes |= {"status": event.status, "reason": event.reason}
     state.put(skill.replace(**changes))
 
 
@@ -495,6 +503,7 @@ def event_dict(event: Event) -> dict[str, Any]:
                 **cases,
                 **pinned,
                 **({"further_sources": further} if further else {}),
+                **({} if event.status is None else {"status": event.status, "reason": event.reason}),
             }
         case Tagged():
             counters = dict(event.counters)

@@ -136,7 +136,9 @@ def before_events(now: BookState, events: Sequence[Event]) -> BookState | None:
                 for id in touched_ids(event):
                     del then.skills[id], then.positions[id]
             case Tagged() | Updated():
-                if isinstance(event, Updated) and (event.pinned is not None or event.texts.keys() & _SHOWN_TEXTS):
+                if isinstance(event, Updated) and (
+                    event.pinned is not None or event.status is not None or event.texts.keys() & _SHOWN_TEXTS
+                ):
                     return None
                 skill = then.skills[event.skill_id]
                 counts = skill.counts()

@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 from ace._internal.arguments import instance_of
 from ace._internal.decoding import LARGEST_COUNT, Count, DecodingError, decoded, shown
 from ace.skill import (
-    ACTIVE,
     CASE_RESULTS,
     CHECK_KINDS,
-    INVALID,
+    EVIDENCES,
+    STATUSES,
     TAGS,
     CaseCheck,
+    InsightSource,
     SimilarityDecision,
     Skill,
     SkillCase,
@@ -104,21 +105,17 @@ _SKILL_FIELDS = (
     "status",
     "sources",
 )
-_FIELDS_IF_ANY = ("merged_into", "pinned", "cases")
+_FIELDS_IF_ANY = ("merged_into", "pinned", "cases", "reason")
 _SKILL_SHAPES = tuple(
-    (*_SKILL_FIELDS, *more) for count in range(4) for more in itertools.combinations(_FIELDS_IF_ANY, count)
+    (*_SKILL_FIELDS, *more)
+    for count in range(len(_FIELDS_IF_ANY) + 1)
+    for more in itertools.combinations(_FIELDS_IF_ANY, count)
 )
-_CASE_FIELDS = tuple(SkillCase.__dataclass_fields__)
+_EVIDENCE = "evidence"
+"""The last field of a case or a source, which is omitted if it has its default."""
+_CASE_FIELDS = tuple(name for name in SkillCase.__dataclass_fields__ if name != _EVIDENCE)
 _CHECK_FIELDS = tuple(CaseCheck.__dataclass_fields__)
-_SOURCE_FIELDS = (
-    "trace_id",
-    "sample_question",
-    "epoch",
-    "step",
-    "integration",
-    "error_identification",
-    "learning_text",
-)
+_SOURCE_FIELDS = tuple(name for name in InsightSource.__dataclass_fields__ if name != _EVIDENCE)
 _SOURCE_NUMBERS = ("epoch", "step")
 _DECISION_TYPES = {"decision": str, "reasoning": str, "decided_at": str, "similarity_at_decision": float}
 
@@ -250,12 +247,13 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
     for id, fields in entries.items():
         fields["id"] = id  # the string object of the key: its hash is cached, and it is stored once
         fields["section"] = names.setdefault(fields["section"], fields["section"])
-        fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
+        fields["sources"] = tuple(map(_source, fields["sources"]))
         if len(fields) == len(_SKILL_FIELDS):
-            fields["merged_into"], fields["pinned"], fields["cases"] = None, False, ()
+            fields["merged_into"], fields["pinned"], fields["cases"], fields["reason"] = None, False, (), ""
         else:
             fields.setdefault("merged_into", None)
             fields.setdefault("pinned", False)
+            fields.setdefault("reason", "")
             fields["cases"] = tuple(map(_case, fields.get("cases", ())))
         fields["embedding"] = None
     return [skill_from_fields(fields) for fields in entries.values()]
@@ -283,11 +281,11 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
         and max(map(max, counts)) <= LARGEST_COUNT
         and all(columns["content"])
         and not any(map(str.isspace, columns["content"]))
-        and set(columns["status"]) <= {ACTIVE, INVALID}
+        and set(columns["status"]) <= set(STATUSES)
         and types["sources"] == {list}
         and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
         and all(fields.get("pinned", True) is True for fields in longer)
-        and all(type(fields.get("merged_into", "")) is str for fields in longer)
+        and all(type(fields.get(name, "")) is str for name in ("merged_into", "reason") for fields in longer)
         and _all_cases_as_written([fields["cases"] for fields in longer if "cases" in fields])
     )
 
@@ -295,8 +293,8 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
 def _all_sources_as_written(sources: list[Any]) -> bool:
     if not sources:
         return True
-    columns = _columns(sources, _SOURCE_FIELDS)
-    if columns is None:
+    columns = _columns(sources, _SOURCE_FIELDS, (*_SOURCE_FIELDS, _EVIDENCE))
+    if columns is None or not _have_valid_evidence(sources):
         return False
     numbers = [columns.pop(name) for name in _SOURCE_NUMBERS]
     return (
@@ -313,8 +311,9 @@ def _all_cases_as_written(groups: list[Any]) -> bool:
         return True
     if set(map(type, groups)) != {list} or not all(groups):
         return False
-    columns = _columns(list(chain.from_iterable(groups)), _CASE_FIELDS)
-    if columns is None:
+    rows = list(chain.from_iterable(groups))
+    columns = _columns(rows, _CASE_FIELDS, (*_CASE_FIELDS, _EVIDENCE))
+    if columns is None or not _have_valid_evidence(rows):
         return False
     checks = _columns(list(columns.pop("check")), _CHECK_FIELDS)
     return (
@@ -328,7 +327,17 @@ def _all_cases_as_written(groups: list[Any]) -> bool:
     )
 
 
+def _have_valid_evidence(rows: list[dict[str, Any]]) -> bool:
+    return all(row[_EVIDENCE] in EVIDENCES for row in rows if _EVIDENCE in row)
+
+
+def _source(fields: dict[str, Any]) -> InsightSource:
+    fields.setdefault(_EVIDENCE, "none")
+    return source_from_fields(fields)
+
+
 def _case(fields: dict[str, Any]) -> SkillCase:
+    fields.setdefault(_EVIDENCE, "truth")
     fields["check"] = case_check_from_fields(fields["check"])
     return case_from_fields(fields)
 
@@ -403,6 +412,9 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
         if not isinstance(fields.get("pinned", False), bool):  # other frameworks may use this name for something else
             ignored |= {f"{name}.pinned"}
             del fields["pinned"]
+        if not isinstance(fields.get("reason", ""), str):
+            ignored |= {f"{name}.reason"}
+            del fields["reason"]
         ignored |= {f"{name}.{field}" for field in fields.keys() - Skill.__dataclass_fields__.keys() - _OTHER_NAMES}
         contents.skills.append(read_skill(id, _our_fields(fields, f"skills[{id!r}]")))
     if unknown := section_of.keys() - seen:

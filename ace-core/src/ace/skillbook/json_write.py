@@ -59,6 +59,8 @@ def skill_json(skill: Skill) -> str:
         end += ',\n      "pinned": true'
     if skill.cases:
         end += ',\n      "cases": [\n' + ",\n".join(map(_case_json, skill.cases)) + "\n      ]"
+    if skill.reason:
+        end += f',\n      "reason": {quote(skill.reason)}'
     justification, evidence = skill.justification, skill.evidence
     return (
         f'{{\n      "id": {quote(skill.id)},\n'
@@ -77,6 +79,7 @@ def skill_json(skill: Skill) -> str:
 
 
 def _source_json(source: InsightSource) -> str:
+    end = "" if source.evidence == "none" else f',\n          "evidence": {quote(source.evidence)}'
     return (
         f'        {{\n          "trace_id": {quote(source.trace_id)},\n'
         f'          "sample_question": {quote(source.sample_question)},\n'
@@ -84,11 +87,12 @@ def _source_json(source: InsightSource) -> str:
         f'          "step": {source.step},\n'
         f'          "integration": {quote(source.integration)},\n'
         f'          "error_identification": {quote(source.error_identification)},\n'
-        f'          "learning_text": {quote(source.learning_text)}\n        }}'
+        f'          "learning_text": {quote(source.learning_text)}{end}\n        }}'
     )
 
 
 def _case_json(case: SkillCase) -> str:
+    end = "" if case.evidence == "truth" else f',\n          "evidence": {quote(case.evidence)}'
     return (
         f'        {{\n          "id": {quote(case.id)},\n'
         f'          "question": {quote(case.question)},\n'
@@ -103,7 +107,7 @@ def _case_json(case: SkillCase) -> str:
         f'          "last_result": {quote(case.last_result)},\n'
         f'          "last_run_at": {quote(case.last_run_at)},\n'
         f'          "model": {quote(case.model)},\n'
-        f'          "answer": {quote(case.answer)}\n        }}'
+        f'          "answer": {quote(case.answer)}{end}\n        }}'
     )
 
 

@@ -16,12 +16,16 @@ from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
     CHECK_KINDS,
+    EVIDENCES,
     MAX_CASES,
+    PENDING,
     TAGS,
     CaseCheck,
     InsightSource,
     SimilarityDecision,
+    Skill,
     SkillCase,
+    Status,
     join_cases,
     skill_from_fields,
 )
@@ -142,6 +146,7 @@ def check_source(source: InsightSource) -> InsightSource:
                 raise EventRefusedError(f"insight_source.{name} must be a whole number of at least 0, got {value!r}")
         else:
             check_text(value, f"insight_source.{name}")
+    _check_evidence(source.evidence, "insight_source.evidence")
     return source
 
 
@@ -171,6 +176,12 @@ def _check_case(case: object, place: str) -> None:
         raise EventRefusedError(
             f"{place}.last_result must be one of {', '.join(CASE_RESULTS)}, got {case.last_result!r}"
         )
+    _check_evidence(case.evidence, f"{place}.evidence")
+
+
+def _check_evidence(evidence: object, place: str) -> None:
+    if evidence not in EVIDENCES:
+        raise EventRefusedError(f"{place} must be one of {', '.join(EVIDENCES)}, got {evidence!r}")
 
 
 def check_decision(decision: SimilarityDecision) -> SimilarityDecision:
@@ -185,7 +196,7 @@ def check_decision(decision: SimilarityDecision) -> SimilarityDecision:
 
 def check_operation(operation: UpdateOperation) -> None:
     """Reject an operation whose texts or source have the wrong type; the constructor does not check them."""
-    for name in ("section", "content", "skill_id", "justification", "evidence"):
+    for name in ("section", "content", "skill_id", "justification", "evidence", "pending"):
         if (text := getattr(operation, name)) is not None:
             check_text(text, name)
     if operation.insight_source is not None:
@@ -223,6 +234,7 @@ def added(
     cases: Sequence[SkillCase] = (),
     *,
     further_sources: Sequence[InsightSource] = (),
+    pending: str = "",
 ) -> Added:
     """Return the event that adds a skill.
 
@@ -254,11 +266,12 @@ def added(
             "created_at": at,
             "updated_at": at,
             "embedding": None,
-            "status": ACTIVE,
+            "status": PENDING if pending else ACTIVE,
             "sources": () if source is None else (check_source(source), *further_sources),
             "merged_into": None,
             "cases": check_cases(cases) if cases else (),
             "pinned": False,
+            "reason": pending,
         }
     )
     return Added(skill, number)
@@ -274,8 +287,10 @@ def updated(
     pinned: bool | None = None,
     *,
     further_sources: Sequence[InsightSource] = (),
+    status: Status | None = None,
+    reason: str = "",
 ) -> Updated:
-    """Return the event that changes a skill; None leaves a text or the pin unchanged.
+    """Return the event that changes a skill; None leaves a text, the pin or the status unchanged.
 
     Raises:
         EventRefusedError: If a text or a counter is invalid.
@@ -291,7 +306,8 @@ def updated(
     counts = check_counters(counters) if counters else {}
     checked = check_cases(cases) if cases else ()
     source = None if source is None else check_source(source)
-    return Updated(skill_id, new, counts, source, at, checked, pinned, tuple(further_sources))
+    check_text(reason, "reason")
+    return Updated(skill_id, new, counts, source, at, checked, pinned, tuple(further_sources), status, reason)
 
 
 def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChanged:
@@ -369,22 +385,34 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         if not counters:
             raise EventRefusedError(f"TAG requires a counter in metadata: one of {', '.join(TAGS)}")
         return tagged(id, counters, at)
+    return _updated_by(state.skills[id], operation, at)
+
+
+def _updated_by(skill: Skill, operation: UpdateOperation, at: str) -> Updated:
+    """Return the event of an UPDATE. One that is not pending itself makes a pending skill active."""
     texts = {
         "section": (operation.section or "").strip() or None,
         "content": operation.content,
         "justification": operation.justification,
         "evidence": operation.evidence,
     }
-    skill = state.skills[id]
     if texts["section"] is not None and texts["section"] == skill.section:
         texts["section"] = None
     if skill.pinned and (texts["section"] is not None or texts["content"] not in (None, skill.content)):
-        raise EventRefusedError(f"the skill {id!r} is pinned; its text and section cannot be changed")
-    if all(text is None for text in texts.values()) and not operation.counters and not operation.cases:
+        raise EventRefusedError(f"the skill {skill.id!r} is pinned; its text and section cannot be changed")
+    if operation.pending and not skill.is_pending:
+        raise EventRefusedError(operation.pending)
+    changes = [*texts.values(), operation.counters or None, operation.cases or None, skill.is_pending or None]
+    if all(change is None for change in changes):
         raise EventRefusedError("UPDATE requires a change, such as new content")
+    if operation.pending:
+        texts |= {"content": None, "section": None}
     cases = _timed(operation.cases, at)
-    further = _further_sources(operation)
-    return updated(id, at, texts, operation.counters, operation.insight_source, cases, further_sources=further)
+    return updated(
+        *(skill.id, at, texts, operation.counters, operation.insight_source, cases),
+        further_sources=_further_sources(operation),
+        status=ACTIVE if skill.is_pending and not operation.pending else None,
+    )
 
 
 def _timed(cases: Sequence[SkillCase], at: str) -> list[SkillCase]:
@@ -418,6 +446,7 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
         operation.insight_source,
         _timed(operation.cases[:MAX_CASES], at),
         further_sources=_further_sources(operation),
+        pending=operation.pending,
     )
     return event if wanted is None else Added(event.skill, NO_NUMBER)
 
@@ -445,7 +474,7 @@ class SkippedOperation:
     def to_note(self) -> dict[str, object]:
         """Return the operation and the reason as JSON values, whatever the types of its fields are."""
         fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
-        noted = {name: _json_value(value) for name, value in fields.items() if value not in (None, {}, ())}
+        noted = {name: _json_value(value) for name, value in fields.items() if value not in (None, "", {}, ())}
         return {"operation": noted, "reason": self.reason}
 
 
@@ -453,7 +482,14 @@ def without_texts(operation: UpdateOperation) -> UpdateOperation:
     """Return the operation without its texts, only with its type and its skill."""
     hidden = None if operation.content is None else HIDDEN
     return replace(
-        operation, section=HIDDEN, content=hidden, justification=None, evidence=None, insight_source=None, cases=()
+        operation,
+        section=HIDDEN,
+        content=hidden,
+        justification=None,
+        evidence=None,
+        insight_source=None,
+        cases=(),
+        pending="",
     )
 
 

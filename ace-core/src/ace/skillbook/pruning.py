@@ -57,7 +57,7 @@ def prune(skillbook: Skillbook, pruned: Sequence[PrunedSkill]) -> None:
 
 
 def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:
-    """Return the skills to remove or delete, with the reasons. Pinned skills are kept.
+    """Return the skills to remove or delete, with the reasons. Pinned, pending and rejected skills are kept.
 
     Args:
         skills: All skills of a book, including inactive ones.
@@ -74,6 +74,8 @@ def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -
 
 
 def _reason(skill: Skill, rules: PruneRules, now: datetime) -> str:
+    if skill.is_pending or skill.is_rejected:
+        return ""
     if not skill.is_active:
         before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
         return before if rules.invalid else ""

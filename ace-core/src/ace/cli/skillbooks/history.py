@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ace.cli.console import print_text
 from ace.cli.errors import UsageError
 from ace.cli.skillbooks.opening import location_of
-from ace.skill import SkillCase
+from ace.skill import ACTIVE, INVALID, SkillCase
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.events import (
     Added,
@@ -149,7 +149,7 @@ def described(event: Event, skill_id: str) -> str:
     """
     match event:
         case Added(skill=skill):
-            return f"added: {skill.content}"
+            return f"{_verb(event)}: {skill.content}" + (f" ({skill.reason})" if skill.reason else "")
         case Updated():
             return _updated(event)
         case Tagged(counters=counters):
@@ -175,8 +175,10 @@ def described(event: Event, skill_id: str) -> str:
 
 def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
     match event:
-        case Added():
-            return "added"
+        case Added(skill=skill):
+            return "added as pending" if skill.is_pending else "added"
+        case Updated(status=str(status)):
+            return {ACTIVE: "accepted", INVALID: "rejected"}.get(status, status)
         case Updated(texts=texts, counters=counters, pinned=bool(pinned)) if not texts and not counters:
             return "pinned" if pinned else "unpinned"
         case Updated():
@@ -191,14 +193,17 @@ def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
 
 def _updated(event: Updated) -> str:
     verb = _verb(event)
-    if verb != "updated":
+    if verb in ("pinned", "unpinned"):
         return verb
     parts = [
+        *([event.reason] if event.reason else []),
         *(f"{name}: {text}" for name, text in event.texts.items()),
         *_raised(event.counters),
         *(f"case {case.id}: {_case_words(case)}" for case in event.cases),
     ]
-    return f"updated: {'; '.join(parts) or 'one more source'}"
+    if event.status is not None and not parts:
+        return verb
+    return f"{verb}: {'; '.join(parts) or 'one more source'}"
 
 
 def _raised(counters: Mapping[str, int]) -> list[str]:

@@ -74,9 +74,10 @@ def take_new(target: Skillbook, source: Skillbook, *, with_invalid: bool) -> Int
     left = []
     for skill in source.skills(include_invalid=True):
         if (same := known.get(_key(skill))) is not None:
-            reason = "already exists as" if same.is_active else "was removed from the skillbook:"
+            is_kept = same.is_active or same.is_pending
+            reason = "already exists as" if is_kept else "was removed from the skillbook:"
             left.append(LeftOut(skill, f"{reason} {same.id}", same))
-        elif not (with_invalid or skill.is_active):
+        elif not (with_invalid or skill.is_active or skill.is_pending):
             left.append(LeftOut(skill, "was removed in the file"))
         elif _key(skill) in taken:
             left.append(LeftOut(skill, f"duplicates {taken[_key(skill)].id} in the file"))

@@ -70,11 +70,14 @@ def find_active(book: Skillbook, location: str, skill_id: str) -> Skill:
         skill_id: The id, with or without the brackets of a citation.
 
     Raises:
-        UsageError: There is no such skill, or it was removed or merged into another one.
+        UsageError: There is no such skill, or it is pending, or was rejected, removed or merged into another one.
     """
     skill = find_skill(book, location, skill_id)
     if skill.merged_into is not None:
         raise UsageError(f"the skill {skill.id!r} was merged into {skill.merged_into!r}; use that id")
+    if skill.is_pending or skill.is_rejected:
+        state = "pending" if skill.is_pending else "rejected"
+        raise UsageError(f"the skill {skill.id!r} is {state}; `ace review --accept {skill.id}` makes it active")
     if not skill.is_active:
         raise UsageError(f"the skill {skill.id!r} was removed; `ace skillbook restore {skill.id}` brings it back")
     return skill

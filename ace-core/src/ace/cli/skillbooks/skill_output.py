@@ -102,10 +102,12 @@ def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
         ("section", skill.section),
         ("content", skill.content),
         ("status", _status(skill)),
+        ("reason", skill.reason),
         ("counters", f"helpful {skill.helpful}, harmful {skill.harmful}, neutral {skill.neutral}"),
         ("used", "" if use is None else _use_in_words(use)),
         ("justification", skill.justification or ""),
         ("evidence", skill.evidence or ""),
+        ("kinds of evidence", ", ".join(skill.evidences)),
         ("added (UTC)", shown_time(skill.created_at)),
         ("changed (UTC)", shown_time(skill.updated_at)),
     ]
@@ -142,7 +144,7 @@ def _status(skill: Skill) -> str:
     if skill.merged_into is not None:
         return f"merged into {skill.merged_into}"
     if skill.status == INVALID:
-        return "removed"
+        return "rejected" if skill.reason else "removed"
     return "pinned" if skill.pinned else skill.status
 
 

@@ -44,6 +44,9 @@ def command(
         for skill in found:
             if skill.is_active:
                 raise UsageError(f"the skill {skill.id!r} is not removed, so nothing was changed")
+            if skill.is_pending or skill.is_rejected:
+                state = "pending" if skill.is_pending else "rejected"
+                raise UsageError(f"the skill {skill.id!r} is {state}; `ace review --accept {skill.id}` makes it active")
         with book.deferred_commits():
             _restore(book, list(found))
             version = save(book, location, author="ace skillbook restore")
