@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.logs.summary import FormatCounts, LogSummary
 
-__all__ = ["confirm", "existing_places", "formats_told", "inspection_as_json", "print_inspection"]
+__all__ = [
+    "confirm",
+    "estimate_of",
+    "estimate_text",
+    "existing_places",
+    "formats_told",
+    "inspection_as_json",
+    "print_inspection",
+]
 
 _CALLS_PER_RUN: Final = 2
 """A run is reflected on once, and what was found becomes changes of the skillbook once."""
@@ -92,10 +100,22 @@ def estimate(summary: LogSummary, settings: Settings) -> dict[str, Any]:
         summary: What was found.
         settings: The settings that choose the model.
     """
+    return estimate_of(summary.runs, sum(counts.tokens for counts in summary.formats.values()), settings)
+
+
+def estimate_of(runs: int, tokens: int, settings: Settings, *, answers: int = 0) -> dict[str, Any]:
+    """Return what learning from runs and asking questions takes: calls, tokens, and the price where it is known.
+
+    Args:
+        runs: How many runs are learned from.
+        tokens: Their size.
+        settings: The settings that choose the model.
+        answers: How many questions are asked.
+    """
     from ace.providers import price_of_model
 
-    calls = summary.runs * _CALLS_PER_RUN
-    sent = sum(counts.tokens for counts in summary.formats.values()) + calls * _PROMPT_TOKENS
+    calls = runs * _CALLS_PER_RUN + answers
+    sent = tokens + calls * _PROMPT_TOKENS
     written = calls * _ANSWER_TOKENS
     model = chosen_model(settings)
     price = price_of_model(model)
@@ -122,7 +142,9 @@ def print_inspection(summary: LogSummary, settings: Settings) -> None:
     """
     for line in _table(summary):
         print_text(line)
-    print_text(f"\n{_wrapped(_estimate_told(estimate(summary, settings)))}")
+    found = estimate(summary, settings)
+    line = f"Learning from them with {found['model']}: {estimate_text(found)}."
+    print_text(f"\n{_wrapped(line)}")
     _print_not_understood(summary)
 
 
@@ -158,11 +180,15 @@ def _thousands(tokens: int) -> str:
     return str(tokens) if tokens < _LARGE else f"{tokens / 1000:,.0f}k"
 
 
-def _estimate_told(found: Mapping[str, Any]) -> str:
-    sent = f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}"
+def estimate_text(found: Mapping[str, Any]) -> str:
+    """Return an estimate for people.
+
+    Args:
+        found: What `estimate_of` returned.
+    """
     usd = found["cost_usd"]
     price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
-    return f"Learning from them with {found['model']}: {sent}, {price}."
+    return f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}, {price}"
 
 
 def _print_not_understood(summary: LogSummary) -> None:

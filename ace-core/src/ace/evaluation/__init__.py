@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ace.evaluation.experiment import Experiment, ExperimentRun, pooled, run_experiment
     from ace.evaluation.gates import AllGates, CaseGate
     from ace.evaluation.held_out import CaseEnvironment, case_of, case_questions, memory_of
+    from ace.evaluation.mistakes import MistakeRate, is_mistake, mistake_rates
     from ace.evaluation.report import (
         EvaluationReport,
         html_page,
@@ -59,6 +60,7 @@ __all__ = [
     "JudgedAnswer",
     "LeftOut",
     "Measure",
+    "MistakeRate",
     "SampleChange",
     "SkillEffect",
     "SkillTestProgress",
@@ -84,6 +86,7 @@ __all__ = [
     "compare",
     "counter_metrics",
     "html_page",
+    "is_mistake",
     "json_report",
     "junit_xml",
     "learning_curve_svg",
@@ -91,6 +94,7 @@ __all__ = [
     "markdown_report",
     "mcnemar_test",
     "memory_of",
+    "mistake_rates",
     "pass_hat_k",
     "permutation_test",
     "pooled",
@@ -125,6 +129,7 @@ __getattr__, __dir__ = lazy_exports(
         "JudgedAnswer": "evaluation",
         "LeftOut": "effects",
         "Measure": "comparison",
+        "MistakeRate": "mistakes",
         "SampleChange": "comparison",
         "SkillEffect": "effects",
         "SkillTestProgress": "skill_tests",
@@ -150,6 +155,7 @@ __getattr__, __dir__ = lazy_exports(
         "compare": "comparison",
         "counter_metrics": "counters",
         "html_page": "report",
+        "is_mistake": "mistakes",
         "json_report": "report",
         "junit_xml": "skill_test_report",
         "learning_curve_svg": "report",
@@ -157,6 +163,7 @@ __getattr__, __dir__ = lazy_exports(
         "markdown_report": "report",
         "mcnemar_test": "statistics",
         "memory_of": "held_out",
+        "mistake_rates": "mistakes",
         "pass_hat_k": "statistics",
         "permutation_test": "statistics",
         "pooled": "experiment",

@@ -19,6 +19,7 @@ from ace.cli.learning.command_agent import CommandAgent
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
 from ace.cli.learning.questions import evaluation_questions
 from ace.cli.learning.respondent import Respondent
+from ace.cli.learning.split_evaluation import SplitEvaluation
 from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
@@ -55,6 +56,11 @@ class EvaluationOptions:
     """A file in which to cache the answers; a later run with the same file asks only for the missing ones."""
     report: Path | None = None
     """A folder to write report.html, report.md and report.json to."""
+    split: float | None = None
+    """Learn from this share of the runs, the oldest ones, into a skillbook of its own, and ask the questions of the
+    others: without skills, with them, and with the older runs as they are (raw memory). 0.8 learns from four fifths."""
+    learned: Path | None = None
+    """With --split, keep the skillbook in this .db file; a later run with the same file does not learn again."""
     agent: str | None = None
     """Ask your own agent instead of the model: a command that is run for each question, without a shell, and prints
     the answer, such as 'my-agent {question}'. The skills precede the question in its argument or, if the command has
@@ -86,6 +92,7 @@ def command(
 
         ace eval held-out.jsonl
         ace eval held-out.jsonl --repeats 3 --report report/
+        ace eval logs/ --split 0.8
         ace eval traces/ --agent 'my-agent {question}'
         ace eval held-out.jsonl --skillbook first.db --skillbook second.db
 
@@ -98,10 +105,13 @@ def command(
         yes: Do not ask for confirmation.
         as_json: Print the whole report as one JSON object.
     """
+    _check_split(options, skillbook)
     settings = load_settings({**own.flags(), "skillbook": skillbook[0] if skillbook else None})
     targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
     respondent = _respondent(settings, options)
+    if options.split is not None:
+        return _split_evaluation(path, settings, respondent, options, assume_yes=yes, as_json=as_json).carry_out()
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples, problems = evaluation_questions(
         path,
@@ -154,6 +164,53 @@ def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> Non
     check_is_path("--report", options.report)
     if options.leave_one_out and len(targets) > 1:
         raise UsageError("--leave-one-out works with one skillbook; give --skillbook only once")
+
+
+def _check_split(options: EvaluationOptions, skillbook: Sequence[str] | None) -> None:
+    if options.split is None:
+        if options.learned is not None:
+            raise UsageError("--learned requires --split")
+        return
+    if not 0 < options.split < 1:
+        raise UsageError(f"the option --split must be between 0 and 1, such as 0.8, got {options.split:g}")
+    unusable = {
+        "--skillbook": skillbook,
+        "--report": options.report,
+        "--leave-one-out": options.leave_one_out or None,
+    }
+    for option, value in unusable.items():
+        if value is not None:
+            hint = "; --learned FILE.db keeps the skills that are learned" if option == "--skillbook" else ""
+            raise UsageError(f"{option} cannot be used with --split{hint}")
+    if options.learned is not None and not SkillbookPlace(str(options.learned)).keeps_history:
+        raise UsageError(f"--learned needs a .db file, which records what was learned, got {str(options.learned)!r}")
+
+
+def _split_evaluation(
+    paths: Sequence[str],
+    settings: Settings,
+    respondent: Respondent,
+    options: EvaluationOptions,
+    *,
+    assume_yes: bool,
+    as_json: bool,
+) -> SplitEvaluation:
+    from ace.cli.commands.learn import Learn
+
+    assert options.split is not None
+    return SplitEvaluation(
+        paths=paths,
+        settings=settings,
+        respondent=respondent,
+        command=Learn(),
+        share=options.split,
+        learned=options.learned,
+        answers=options.answers,
+        repeats=options.repeats,
+        seed=options.seed,
+        assume_yes=assume_yes,
+        as_json=as_json,
+    )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ace.logs.spool import StoredTrace
 if TYPE_CHECKING:
     from ace.runners import RecordedTrace
 
-__all__ = ["NO_CASES", "cases_in", "evaluation_questions"]
+__all__ = ["NO_CASES", "cases_in", "evaluation_questions", "standard_trace"]
 
 NO_CASES = (
     "no one said which of their answers were wrong, or what is right; log corrections, feedback, scores or the right "
@@ -49,7 +49,7 @@ def evaluation_questions(
     with gather_traces(paths, limit=limit, shuffle=shuffle, wanted=wanted) as gathered:
         problems = list(gathered.problems)
         for trace in gathered.traces:
-            found = _questions_of(_loaded(trace), trace.place)
+            found = _questions_of(standard_trace(trace), trace.place)
             if isinstance(found, Problem):
                 problems.append(found)
             elif found:
@@ -85,7 +85,7 @@ def cases_in(traces: Sequence[RecordedTrace]) -> list[Sample]:
     """
     from ace.evaluation import case_questions
 
-    return [question for trace in traces for question in case_questions(_loaded(trace), trace.place)]
+    return [question for trace in traces for question in case_questions(standard_trace(trace), trace.place)]
 
 
 def _questions_of(trace: Mapping[str, Any], place: str) -> list[Sample] | Problem:
@@ -103,6 +103,11 @@ def _questions_of(trace: Mapping[str, Any], place: str) -> list[Sample] | Proble
     return Problem(place, None, "no right answer; put it into the field ground_truth or target")
 
 
-def _loaded(trace: RecordedTrace) -> Mapping[str, Any]:
+def standard_trace(trace: RecordedTrace) -> Mapping[str, Any]:
+    """Return the standard trace of a run.
+
+    Args:
+        trace: What `gather_traces` found.
+    """
     assert isinstance(trace.record, StoredTrace)
     return trace.record.load()

@@ -114,6 +114,13 @@ class Respondent:
         except ValueError as error:
             raise UsageError(f"--answers: {error}") from error
 
+    @property
+    def shows_some(self) -> bool:
+        """Whether the agent itself shows its model only the skills that fit the question."""
+        from ace.protocols.roles import ShowsSkills
+
+        return self.command is None and isinstance(self._agent, ShowsSkills)
+
     def announce(self, doing: str, *, quiet: bool) -> None:
         """Print the first line: how much there is to do, and who does it.
 
@@ -141,6 +148,17 @@ class Respondent:
             return
         if self.command is not None:
             announce("judging the answers that code cannot judge,", self.settings, quiet=quiet)
+        self.fetch_and_check(assume_yes=assume_yes)
+
+    def fetch_and_check(self, *, assume_yes: bool) -> None:
+        """Fetch the model if it is missing, and ask it for a word.
+
+        Args:
+            assume_yes: Whether `--yes` was given.
+
+        Raises:
+            UsageError: The model does not answer.
+        """
         fetch_if_missing(self.settings, assume_yes=assume_yes)
         check_model(self.client, self.settings)
 

@@ -133,6 +133,28 @@ class RunPlan:
             has_problems=report.unreadable > 0 and not self.command.is_about_some_inputs,
         )
 
+    def learn_into(
+        self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[Any], client: LLMClientLike, *, way_on: str
+    ) -> tuple[RunReport, str]:
+        """Learn from inputs into an open skillbook, for a command that does more than that.
+
+        Args:
+            book: The skillbook that learns.
+            place: Where it is open.
+            inputs: What is learned from.
+            client: The client of the model, which answers.
+            way_on: What to do after the run was interrupted.
+
+        Returns:
+            The report, and what stopped the run.
+        """
+        counts = RunCounts()
+        templates = read_templates(self.settings.prompts, client)
+        reflector = reflector_from_settings(self.settings, client, templates)
+        runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
+        done = self._learn(runner, book, place, inputs, counts, self._chosen_run(book), way_on)
+        return counts.report(book, read=len(inputs), problems=(), failed=done.failed), done.stopped_by
+
     def _looked_at(self, gathered: GatheredTraces) -> int | None:
         """Ask where the runs are in doubt, before anything is paid for; return an exit code if none is learned from."""
         if not self.options.dry_run:
@@ -174,6 +196,7 @@ class RunPlan:
         inputs: Sequence[Any],
         counts: RunCounts,
         run: _ChosenRun,
+        way_on: str = "",
     ) -> _Done:
         results: list[Results] = []
         stopped_by = _run_learning(
@@ -184,7 +207,7 @@ class RunPlan:
             total=len(inputs) * self.settings.epochs,
             noun=self.command.noun,
             quiet=self.as_json or self.command.is_told_by_trace,
-            way_on=self._way_on(place),
+            way_on=way_on or self._way_on(place),
         )
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         problems = self.command.problems(results[0]) if results else ()

@@ -1,0 +1,324 @@
+"""`ace eval --split`: learns from the older runs, and asks the questions of the newest ones."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+from ace.cli.inputs import GatheredTraces, gather_traces, problem_lines, run_filter
+from ace.cli.inspection import confirm, estimate_of, estimate_text
+from ace.cli.learning.learning_command import RunFlags
+from ace.cli.learning.measurement import MeasurementStopped, until_stopped
+from ace.cli.learning.questions import NO_CASES, cases_in, standard_trace
+from ace.cli.signals import on_forced_exit
+from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+
+if TYPE_CHECKING:
+    from ace.cli.learning.learning_command import LearningCommand
+    from ace.cli.learning.measurement import OnAnswer
+    from ace.cli.learning.respondent import Respondent
+    from ace.cli.learning.run_report import RunReport
+    from ace.cli.settings import Settings
+    from ace.environments import Sample
+    from ace.evaluation import Budget, Evaluation
+    from ace.runners import RecordedTrace
+    from ace.skillbook import Skillbook
+
+__all__ = ["SplitEvaluation"]
+
+_WAYS: Final = ("without skills", "with skills", "raw memory")
+_EXAMPLES_SHOWN: Final = 3
+"""How many recorded runs raw memory shows with a question, as many as an agent for small models shows skills."""
+_LONGEST: Final = 60
+_QUESTIONS_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitEvaluation:
+    """Learns from the older part of recorded runs, and asks the questions of the newest part in three ways."""
+
+    paths: Sequence[str]
+    """Where the runs are."""
+    settings: Settings
+    """The settings of learning, and of the model."""
+    respondent: Respondent
+    """Who answers the questions."""
+    command: LearningCommand
+    """How is learned."""
+    share: float
+    """The share of the runs that is learned from."""
+    learned: Path | None = None
+    """The skillbook to learn into; by default a temporary one."""
+    answers: Path | None = None
+    """The file that keeps the answers."""
+    repeats: int = 1
+    """How many times each question is asked in each way."""
+    seed: int = 0
+    """For random numbers."""
+    assume_yes: bool = False
+    """Whether `--yes` was given."""
+    as_json: bool = False
+    """Whether the result is printed as JSON."""
+
+    def carry_out(self) -> int:
+        """Learn, ask, print the result, and return the exit code.
+
+        Raises:
+            UsageError: Nothing can be measured, or something is wrong with the options or the model. Nothing was paid.
+        """
+        own = frozenset[Path]() if self.learned is None else SkillbookPlace(str(self.learned)).own_files()
+        wanted = run_filter(self.settings, own)
+        with warnings_shown(), gather_traces(self.paths, limit=self.settings.limit, wanted=wanted) as gathered:
+            order = _oldest_first(gathered)
+            count = self._older_count(len(order))
+            older, newest = ([gathered.traces[at] for at in part] for part in (order[:count], order[count:]))
+            questions = self._questions(newest, len(gathered.traces))
+            if not confirm(gathered.summary, self.settings, assume_yes=self.assume_yes):
+                return DONE
+            if gathered.problems:
+                problems = counted(len(gathered.problems), "input")
+                note(f"ace: {problems} cannot be read, and not used:{problem_lines(gathered.problems)}")
+            with self._book() as (book, place):
+                self._check_not_learned(book, newest)
+                self._announce(len(order), len(older), sum(gathered.tokens[at] for at in order[:count]), len(questions))
+                return self._measure(book, place, gathered, older, questions)
+
+    def _questions(self, newest: Sequence[RecordedTrace], total: int) -> list[Sample]:
+        from ace.evaluation import is_mistake
+
+        questions = cases_in(newest)
+        which = f"the newest {len(newest)} of {counted(total, 'run')}"
+        if not questions:
+            raise UsageError(f"nothing to ask: {which} have no case: {NO_CASES}, or give a smaller --split")
+        if not any(map(is_mistake, questions)):
+            raise UsageError(
+                f"nothing to measure: {which} have {counted(len(questions), 'question')}, and no answer in them was "
+                "wrong; give a smaller --split or more runs, or omit --split to ask all questions"
+            )
+        return questions
+
+    @contextmanager
+    def _book(self) -> Iterator[tuple[Skillbook, SkillbookPlace]]:
+        """Open the skillbook that learns: a new one that is deleted afterwards, or the one that is kept."""
+        if self.learned is not None:
+            with opened_skillbook(SkillbookPlace(str(self.learned)), quiet=True) as opened:
+                yield opened
+            return
+        with tempfile.TemporaryDirectory(prefix="ace-eval-") as folder:
+            target = SkillbookPlace(str(Path(folder) / "skills.db"))
+            with (
+                on_forced_exit(lambda: shutil.rmtree(folder, ignore_errors=True)),
+                opened_skillbook(target, quiet=True) as opened,
+            ):
+                yield opened
+
+    def _check_not_learned(self, book: Skillbook, newest: Sequence[RecordedTrace]) -> None:
+        from ace.runners.run_record import new_inputs
+
+        known = len(newest) - new_inputs(book, newest)
+        if known:
+            raise UsageError(
+                f"--learned: {str(self.learned)!r} has learned from {known} of the {len(newest)} newest runs, whose "
+                "questions it would know; give the name of a new file"
+            )
+
+    def _older_count(self, total: int) -> int:
+        count = round(self.share * total)
+        if not 0 < count < total:
+            raise UsageError(
+                f"--split {self.share:g} of {counted(total, 'run')} leaves nothing to learn from, or nothing to ask; "
+                "give more runs or another share"
+            )
+        return count
+
+    def _announce(self, total: int, older: int, tokens: int, questions: int) -> None:
+        """Say what is done with which model and what that will cost, before anything is paid."""
+        answers = questions * len(_WAYS) * self.repeats
+        doing = f"learning from the older {older} of {counted(total, 'run')}, and answering "
+        doing += f"{counted(questions, 'question')} of the others, {counted(answers, 'answer')} in all,"
+        self.respondent.announce(doing, quiet=self.as_json)
+        if not self.as_json:
+            of_model = answers if self.respondent.command is None else 0
+            note(f"ace: {estimate_text(estimate_of(older, tokens, self.settings, answers=of_model))}")
+        self.respondent.fetch_and_check(assume_yes=self.assume_yes)
+
+    def _measure(
+        self,
+        book: Skillbook,
+        place: SkillbookPlace,
+        gathered: GatheredTraces,
+        older: Sequence[RecordedTrace],
+        questions: Sequence[Sample],
+    ) -> int:
+        kept = self.learned is not None
+        way_on = (
+            "the same command continues where it stopped" if kept else "--learned FILE.db would keep what was learned"
+        )
+        report, stopped_by = self._learn(book, place, older, way_on)
+        if stopped_by:
+            note(f"ace: stopped while learning ({stopped_by}); {way_on}")
+            return INTERRUPTED if stopped_by == "cancelled" else WITH_FAILURES
+        limit = self.settings.run.max_cost
+        left = None if limit is None else max(0.0, limit - report.use.cost)
+        needed = len(questions) * len(_WAYS) * self.repeats
+        try:
+            evaluations = until_stopped(
+                lambda budget, on_answer: self._asked(budget, on_answer, book, older, questions),
+                left,
+                needed,
+                quiet=self.as_json,
+            )
+        except MeasurementStopped as stopped:
+            note(f"ace: stopped after {stopped}; --learned FILE.db and --answers FILE keep what was paid for")
+            return WITH_FAILURES if stopped.reason == "max_cost" else INTERRUPTED
+        has_failures = self.respondent.report_failures(evaluations)
+        self._print(report, len(gathered.traces), older, questions, evaluations)
+        return WITH_FAILURES if has_failures or report.failures or gathered.problems else DONE
+
+    def _learn(
+        self, book: Skillbook, place: SkillbookPlace, older: Sequence[RecordedTrace], way_on: str
+    ) -> tuple[RunReport, str]:
+        from ace.cli.learning.run_plan import RunPlan
+
+        plan = RunPlan(
+            command=self.command,
+            paths=self.paths,
+            settings=replace(self.settings, skillbook=str(place)),
+            options=RunFlags(),
+            assume_yes=self.assume_yes,
+            as_json=self.as_json,
+        )
+        return plan.learn_into(book, place, older, self.respondent.client, way_on=way_on)
+
+    def _asked(
+        self,
+        budget: Budget,
+        on_answer: OnAnswer,
+        book: Skillbook,
+        older: Sequence[RecordedTrace],
+        questions: Sequence[Sample],
+    ) -> list[Evaluation]:
+        """Ask the questions without skills, with them, and with the older runs as they are."""
+        from ace.evaluation import memory_of
+        from ace.retrieval import LexicalRanker, TopSkills
+
+        plain = self.respondent.evaluator(questions, self.answers)
+        of_memory = self.respondent.evaluator(
+            questions,
+            self.answers,
+            retrieval=None if self.respondent.shows_some else TopSkills(_EXAMPLES_SHOWN, ranker=LexicalRanker()),
+        )
+        memory = memory_of(map(standard_trace, older))
+        ways = zip(_WAYS, (plain, plain, of_memory), (None, book, memory), strict=True)
+        return [
+            budget.evaluate(evaluator, questions, skills, name=name, repeats=self.repeats, on_answer=on_answer)
+            for name, evaluator, skills in ways
+        ]
+
+    def _print(
+        self,
+        report: RunReport,
+        total: int,
+        older: Sequence[RecordedTrace],
+        questions: Sequence[Sample],
+        evaluations: Sequence[Evaluation],
+    ) -> None:
+        from ace.cli.learning.run_report import report_as_json
+        from ace.evaluation import mistake_rates
+
+        rates = mistake_rates(questions, evaluations, seed=self.seed)
+        if self.as_json:
+            print_json(
+                {
+                    "command": "eval",
+                    "model": self.respondent.model,
+                    "place": self.respondent.place,
+                    "split": {"share": self.share, "learned": len(older), "held_out": total - len(older)},
+                    "learning": report_as_json(report),
+                    "rates": [
+                        {**asdict(rate), "tokens_in": _tokens(found)}
+                        for rate, found in zip(rates, evaluations, strict=True)
+                    ],
+                    "questions": _questions_as_json(questions, evaluations),
+                }
+            )
+            return
+        skills, calls = counted(report.skills.total, "skill"), counted(report.use.calls, "call")
+        mistakes = counted(rates[0].mistakes, "mistake")
+        print_text(
+            f"Learned {skills} from the older {len(older)} of {counted(total, 'run')} in {calls}. "
+            f"The other {total - len(older)} have {mistakes}. Repeated:"
+        )
+        has_new = rates[0].right > 0
+        rows = [
+            [
+                rate.name,
+                f"{rate.repeated.value * rate.mistakes:g} of {rate.mistakes}",
+                f"{rate.repeated.value:.0%} [{100 * rate.repeated.low:.0f}, {100 * rate.repeated.high:.0f}]",
+                *([f"{rate.new:g} of {rate.right}"] if has_new else []),
+                f"{_tokens(found):.0f}",
+                "" if rate is rates[0] else f"{rate.p_value:.2g}",
+            ]
+            for rate, found in zip(rates, evaluations, strict=True)
+        ]
+        new = ["new mistakes"] if has_new else []
+        print_table(["", "repeated", "rate [95 %]", *new, "tokens in per answer", "p"], rows)
+        print_text("")
+        shown = [
+            [_short(question.question), *("right" if share == 1 else "wrong" for share in shares)]
+            for question, *shares in zip(questions, *(found.values("correct") for found in evaluations), strict=True)
+        ]
+        print_table(["question", *_WAYS], shown[:_QUESTIONS_SHOWN])
+        if len(shown) > _QUESTIONS_SHOWN:
+            print_text(f"... and {len(shown) - _QUESTIONS_SHOWN} more; --json lists all")
+        if self.learned is not None:
+            print_text(f"\nThe skills are in {str(self.learned)!r}.")
+
+
+def _oldest_first(gathered: GatheredTraces) -> list[int]:
+    """Return the places of the traces by the time at which they began if all have one, else as they were found."""
+    order = list(range(len(gathered.traces)))
+    times = [began.timestamp() for began in gathered.began if began is not None]
+    if len(times) == len(order):
+        order.sort(key=lambda place: times[place])
+    elif times:
+        without = len(order) - len(times)
+        note(f"ace: {without} of {counted(len(order), 'run')} have no time, so they are taken in the order found")
+    return order
+
+
+def _tokens(evaluation: Evaluation) -> float:
+    """Return the mean tokens of the prompts for an answer."""
+    values = evaluation.values("input_tokens")
+    return sum(values) / len(values)
+
+
+def _questions_as_json(questions: Sequence[Sample], evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    from ace.evaluation import case_of
+
+    listed = []
+    answered = [list(evaluation.by_sample.values()) for evaluation in evaluations]
+    for place, question in enumerate(questions):
+        case = case_of(question)
+        assert case is not None
+        answers = {
+            evaluation.name: [
+                {"answer": answer.answer, "correct": answer.correct, "error": answer.error} for answer in found[place]
+            ]
+            for evaluation, found in zip(evaluations, answered, strict=True)
+        }
+        about = {"id": question.id, "question": question.question, "wrong": case.wrong, "expected": case.expected}
+        listed.append({**about, "evidence": case.evidence, "check": case.check.to_dict(), "answers": answers})
+    return listed
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
