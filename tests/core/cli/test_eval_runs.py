@@ -64,5 +64,5 @@ def test_an_input_that_cannot_be_read_does_not_hide_the_runs(here: Run, model: l
     Path("traces/broken.json").write_text('{"messages": [', encoding="utf-8")
     done = here("eval", "traces", *model)
     assert done.code == 1
-    assert "1 input cannot be used:\n    traces/broken.json" in done.err
+    assert "not all inputs can be used:\n    traces/broken.json" in done.err
     assert done.out.startswith("Accuracy 0.0% without skills, 100.0% with them")

@@ -1,14 +1,20 @@
 """`ace eval --split`: learns from the older runs, and asks the questions of the newest ones in three ways."""
 
 import json
+import re
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import Run, ace
+from tests.support.command_line import ACE, Run, ace, command_environment
 from tests.support.corrected_runs import RULE, chat, shop, write_runs
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
@@ -192,3 +198,53 @@ def test_new_mistakes_are_counted_where_runs_were_right(here: Run, tmp_path: Pat
     assert done.code == 0, done.err
     assert "new mistakes" in done.out.splitlines()[1]
     assert all("1 of 1" in row for row in done.out.splitlines()[2:5])
+
+
+def test_a_limit_of_cost_covers_learning_and_answers(here: Run, model: list[str], server: ScriptedServer) -> None:
+    write_runs(Path("logs"), 10)
+    priced = ["--model", "openai/gpt-4o-mini", *model[2:]]  # litellm knows its price
+    command = ["eval", "logs", "--split", "0.8", *priced, "--learned", "eval.db", "--answers", "answers.jsonl"]
+    stopped = here(*command, "--max-cost", "0.0002")
+    assert (stopped.code, stopped.out) == (1, "")
+    assert "stopped while learning (max_cost); the same command continues where it stopped" in stopped.err
+    learned = here(*command, "--max-cost", "0.002", "--json")
+    assert learned.code == 0, learned.err
+    assert learned.data["learning"]["model_use"]["cost"] < 0.002
+    assert len([request for request in server.requests if request.role == "agent"]) >= 6
+
+
+def test_an_interrupted_evaluation_continues_where_it_stopped(
+    tmp_path: Path, model: list[str], server: ScriptedServer
+) -> None:
+    write_runs(tmp_path / "logs", 5)
+    held = threading.Event()
+
+    def slow(request: ScriptedRequest) -> Mapping[str, Any] | str:
+        if request.role == "reflector" and len(server.by_role("reflector")) == 2:
+            held.wait(30)
+        return shop(request)
+
+    server.script = slow
+    command = ["eval", "logs", "--split", "0.8", *model, "--workers", "1", "--learned", "eval.db"]
+    with subprocess.Popen(
+        [str(ACE), *command], cwd=tmp_path, env=command_environment(tmp_path), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while len(server.by_role("reflector")) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        printed = next(line for line in process.stderr if "stopping" in line)
+        held.set()
+        printed += process.stderr.read()
+    assert process.returncode == 130
+    assert "stopped while learning (cancelled); the same command continues where it stopped" in printed
+    done = ace(*command, folder=tmp_path)
+    assert done.code == 0, done.err
+    read = [
+        thing
+        for request in server.by_role("reflector")
+        for thing in set(re.findall(r"return the (\w+)\?", request.text))
+    ]
+    assert len(read) == len(set(read)) >= 2
+    assert "Learned 1 skill from the older 4 of 5 runs" in done.out

@@ -67,7 +67,7 @@ def evaluation_questions(
     if without:
         note(f"ace: skipped {runs} without a case, in which no one said what is right")
     if problems:
-        note(f"ace: {counted(len(problems), 'input')} cannot be used:{problem_lines(problems)}")
+        note(f"ace: not all inputs can be used:{problem_lines(problems)}")
     return questions, problems
 
 

@@ -95,7 +95,7 @@ class RunPlan:
                 self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs, gathered)
             is_dry_run = self.options.dry_run
             with opened_skillbook(target, is_dry_run=is_dry_run, quiet=True) as (book, place):
-                run = self._chosen_run(book)
+                run = self._chosen_run(book, resume=self._resumes)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
                     self._check_model(client, reflector, counts, left, gathered)
@@ -138,6 +138,8 @@ class RunPlan:
     ) -> tuple[RunReport, str]:
         """Learn from inputs into an open skillbook, for a command that does more than that.
 
+        An unfinished run over the same inputs is resumed.
+
         Args:
             book: The skillbook that learns.
             place: Where it is open.
@@ -152,7 +154,8 @@ class RunPlan:
         templates = read_templates(self.settings.prompts, client)
         reflector = reflector_from_settings(self.settings, client, templates)
         runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
-        done = self._learn(runner, book, place, inputs, counts, self._chosen_run(book), way_on)
+        run = self._chosen_run(book, resume=bool(unfinished_runs(book)))
+        done = self._learn(runner, book, place, inputs, counts, run, way_on)
         return counts.report(book, read=len(inputs), problems=(), failed=done.failed), done.stopped_by
 
     def _looked_at(self, gathered: GatheredTraces) -> int | None:
@@ -362,11 +365,9 @@ class RunPlan:
         of_loop = [self.settings.insights, *(artifacts.rglob("*") if artifacts.is_dir() else ())]
         return frozenset(path.resolve() for path in (*written, *older, *of_loop))
 
-    def _chosen_run(self, book: Skillbook) -> _ChosenRun:
+    def _chosen_run(self, book: Skillbook, *, resume: bool) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.settings.run.shuffle, **self.command.run_identity}
-        return _run_over_inputs(
-            self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
-        )
+        return _run_over_inputs(self.command.name, self.paths, same, book, resume=resume, gives_up=self.options.give_up)
 
     def _run(
         self,

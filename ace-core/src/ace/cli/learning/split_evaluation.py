@@ -83,8 +83,7 @@ class SplitEvaluation:
             if not confirm(gathered.summary, self.settings, assume_yes=self.assume_yes):
                 return DONE
             if gathered.problems:
-                problems = counted(len(gathered.problems), "input")
-                note(f"ace: {problems} cannot be read, and not used:{problem_lines(gathered.problems)}")
+                note(f"ace: not all inputs can be used:{problem_lines(gathered.problems)}")
             with self._book() as (book, place):
                 self._check_not_learned(book, newest)
                 self._announce(len(order), len(older), sum(gathered.tokens[at] for at in order[:count]), len(questions))
