@@ -248,3 +248,14 @@ def test_an_interrupted_evaluation_continues_where_it_stopped(
     ]
     assert len(read) == len(set(read)) >= 2
     assert "Learned 1 skill from the older 4 of 5 runs" in done.out
+
+
+def test_personal_data_of_older_runs_is_not_sent(here: Run, model: list[str], server: ScriptedServer) -> None:
+    write_runs(Path("logs"), 2)
+    older = chat("kettle of ann@firma-nord.de")
+    Path("logs/01.json").write_text(json.dumps(older), encoding="utf-8")
+    assert here("eval", "logs", "--split", "0.5", *model).code == 0
+    answering = [request.text for request in server.by_role("agent") if "return the lamp?" in request.text]
+    memories = [text for text in answering if "Wrong answer: You have 30 days." in text]
+    assert any("kettle" in text for text in memories)
+    assert not any("ann@firma-nord.de" in text for text in memories)

@@ -10,6 +10,7 @@ from ace.cases import cases_of
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
 from ace.outputs import AgentOutput
 from ace.proofs import CaseProver
+from ace.redaction import Redactor
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 
@@ -108,7 +109,7 @@ class _Answered:
 
 
 @checked_arguments()
-def memory_of(traces: Iterable[Mapping[str, Any]]) -> Skillbook:
+def memory_of(traces: Iterable[Mapping[str, Any]], redactor: Redactor | None = None) -> Skillbook:
     """Return recorded runs as they are, as the entries of a skillbook: what an agent knows without learning.
 
     A run with cases has an entry for each of them: the task, the wrong answer, the correction and the right answer. Any
@@ -116,6 +117,7 @@ def memory_of(traces: Iterable[Mapping[str, Any]]) -> Skillbook:
 
     Args:
         traces: Results of `read_trace`.
+        redactor: Redacts the entries, since they are sent to a model; by default, secrets and all personal data.
 
     Example:
         >>> book = memory_of([{"question": "6*7?", "answer": "41", "ground_truth": "42"}])
@@ -125,11 +127,12 @@ def memory_of(traces: Iterable[Mapping[str, Any]]) -> Skillbook:
         Right answer: 42
     """
     book = Skillbook()
+    redact = (redactor or Redactor()).redact
     for trace in traces:
         cases = cases_of(trace)
-        for text in map(_example, cases) if cases else [_shortened(_run(trace))]:
+        for text in map(_example, cases) if cases else [_run(trace)]:
             if text:
-                book.add_skill("runs", text)
+                book.add_skill("runs", _shortened(redact(text)))
     return book
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.calls.secrets import redact
 from ace.cli.console import note, visible
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
@@ -176,5 +177,6 @@ class Respondent:
         failed = [answer for evaluation in evaluations for answer in evaluation.failed]
         if failed:
             planned = sum(evaluation.planned for evaluation in evaluations)
-            note(f"ace: {len(failed)} of {planned} answers failed and count as wrong: {visible(str(failed[0].error))}")
+            reason = visible(redact(str(failed[0].error)))
+            note(f"ace: {len(failed)} of {planned} answers failed and count as wrong: {reason}")
         return bool(failed)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.inputs import GatheredTraces, gather_traces, problem_lines, run_filter
@@ -19,6 +20,7 @@ from ace.cli.learning.measurement import MeasurementStopped, until_stopped
 from ace.cli.learning.questions import NO_CASES, cases_in, standard_trace
 from ace.cli.signals import on_forced_exit
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+from ace.redaction import Redactor
 
 if TYPE_CHECKING:
     from ace.cli.learning.learning_command import LearningCommand
@@ -214,7 +216,9 @@ class SplitEvaluation:
             self.answers,
             retrieval=None if self.respondent.shows_some else TopSkills(_EXAMPLES_SHOWN, ranker=LexicalRanker()),
         )
-        memory = memory_of(map(standard_trace, older))
+        # The agent is asked what was asked in the runs; of other runs it sees no more than the learning model does.
+        redactor = Redactor(known_secrets(self.respondent.client), allow=self.settings.learning.allow)
+        memory = memory_of(map(standard_trace, older), redactor)
         ways = zip(_WAYS, (plain, plain, of_memory), (None, book, memory), strict=True)
         return [
             budget.evaluate(evaluator, questions, skills, name=name, repeats=self.repeats, on_answer=on_answer)
