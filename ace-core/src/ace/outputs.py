@@ -26,6 +26,8 @@ __all__ = [
     "CaseVerdict",
     "ConsolidationOutput",
     "ExtractedLearning",
+    "Judgement",
+    "JudgementsOutput",
     "ReflectorOutput",
     "SkillManagerOutput",
     "SkillTag",
@@ -161,6 +163,42 @@ class SkillTag(LenientOutput):
     """`helpful`, `harmful` or `neutral`."""
 
 
+class Judgement(LenientOutput):
+    """A person's judgement that an answer of the agent was wrong. `ace.cases.checked_judgements` checks it.
+
+    Example:
+        >>> Judgement(message=3, quote="Nein", wrong="EUR").message
+        '3'
+    """
+
+    message: Text = Field(description="The number in brackets of the person's message, or feedback.")
+    """The number of the message, or `feedback`."""
+    quote: Text = Field(description="Its words that judge the answer, letter by letter.")
+    """The words of the judgement."""
+    wrong: Text = Field(default="", description="The words of the agent that were wrong, letter by letter.")
+    """The words of the answer that is judged."""
+    right: Text = Field(default="", description="The right answer, copied from that message or a later one, or empty.")
+    """The right answer; empty if no one said it."""
+    withdraws: bool = Field(default=False, description="true if the person takes an earlier judgement back.")
+    """Whether it takes back an earlier judgement of the answer."""
+
+
+class JudgementsOutput(LenientOutput):
+    """The judgements of a person in one conversation.
+
+    Example:
+        >>> JudgementsOutput(judgements=None).judgements
+        []
+    """
+
+    judgements: Annotated[list[Judgement], BeforeValidator(as_list)] = Field(
+        description="The person's judgements of wrong answers; mostly empty."
+    )
+    """The judgements, as the model named them."""
+    raw: Raw = Field(default_factory=dict)
+    """The model's answer as it came."""
+
+
 class ReflectorOutput(LenientOutput):
     """What one execution teaches."""
 
@@ -188,6 +226,10 @@ class ReflectorOutput(LenientOutput):
         validation_alias=AliasChoices("skill_tags", "bullet_tags"),
     )
     """The judgements of the skills used."""
+    judgements: Annotated[list[Judgement], BeforeValidator(as_list)] = Field(
+        default_factory=list, description="The person's judgements of wrong answers; mostly empty."
+    )
+    """The judgements of a person, as the model named them; steps check them."""
     raw: Raw = Field(default_factory=dict)
     """The model's answer as it came, and what of the trace had to be cut."""
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManager, TraceAnalyser
-from ace.cases import cases_of, worked_example
+from ace.cases import worked_example
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
 from ace.environments import Sample
-from ace.logs.trace import read_trace
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
@@ -31,6 +30,7 @@ from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook.selection import estimate_tokens
 from ace.steps import AgentStep
 from tests.support.clients import client_for
+from tests.support.corrected_chats import small_judgement
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 OUTPUT = AgentOutput(reasoning="", final_answer="2:30 pm")
@@ -49,6 +49,9 @@ CHAT = [
 ]
 
 
+REJECTED = "Rejected by the hook: start with t512-."
+
+
 def record_in(request: ScriptedRequest) -> str:
     """Return what is between the last marks of a prompt."""
     found: list[tuple[str, str]] = re.findall(r"<(data-[0-9a-f]{8,})>\n(.*?)\n</\1>", request.text, re.DOTALL)
@@ -57,6 +60,8 @@ def record_in(request: ScriptedRequest) -> str:
 
 def script(request: ScriptedRequest) -> Mapping[str, Any]:
     """As reflector, repeat the correction; as agent, answer with the rules that are shown."""
+    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: ""})) is not None:
+        return judged
     if "<data-" in request.text:
         said = re.search(r"Correction: (.*)", record_in(request))
         return {"rule": f"When asked: {said[1]}" if said else "Ask."}
@@ -88,15 +93,14 @@ def test_a_correction_in_a_chat_becomes_one_learning_with_its_case(server: Scrip
     found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=CHAT)
     (learning,) = found.extracted_learnings
     assert learning.learning == f"When asked: {TIDE.correction}"
-    assert (learning.case_id, learning.evidence) == (cases_of(read_trace(CHAT))[0].id, TIDE.correction)
+    assert (learning.case_id, learning.evidence) == (TIDE.id, TIDE.correction)
     assert (found.error_identification, found.skill_tags) == (TIDE.correction, [])
     assert found.raw["lessons"][0]["rule"] == learning.learning
 
 
 def test_the_record_has_one_line_for_each_part_of_the_correction_and_nothing_else(server: ScriptedServer) -> None:
     SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=CHAT)
-    (request,) = server.requests
-    assert record_in(request).splitlines() == [
+    assert record_in(server.requests[-1]).splitlines() == [
         "Task: When is high water?",
         "Wrong answer: 2:30 pm",
         "Correction: Our tide table has the hour, an h and the minutes: 14h30.",
@@ -127,7 +131,7 @@ def test_cases_that_are_given_are_those_that_are_learned_from(server: ScriptedSe
     "trace",
     [
         {"question": "2+2?", "answer": "4", "ground_truth": "4", "feedback": "Correct!"},
-        [*CHAT[:2], {"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}],
+        [CHAT[0], {"role": "assistant", "content": "Today?"}, {"role": "user", "content": "Wrong question."}],
         None,
     ],
 )
@@ -167,8 +171,14 @@ def test_a_judged_run_with_tools_is_learned_from_without_a_case(server: Scripted
     assert (learning.learning, learning.case_id) == ("When asked: The tide table has 14h30.", "")
 
 
+def test_a_reply_that_corrects_nothing_is_asked_about_and_not_learned_from(server: ScriptedServer) -> None:
+    trace = [*CHAT[:2], {"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}]
+    found = SmallModelReflector(client_for(server)).reflect("2+2?", OUTPUT, Skillbook(), trace=trace)
+    assert (found.extracted_learnings, len(server.requests)) == ([], 1)
+
+
 def test_feedback_that_objects_to_an_answer_is_a_correction(server: ScriptedServer) -> None:
-    trace = {"question": "Name the branch.", "answer": "fix", "feedback": "Rejected by the hook: start with t512-."}
+    trace = {"question": "Name the branch.", "answer": "fix", "feedback": REJECTED}
     found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=trace)
     assert [learning.learning for learning in found.extracted_learnings] == [f"When asked: {trace['feedback']}"]
 

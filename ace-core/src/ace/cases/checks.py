@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from ace.cases.corrections import accepted_answer, answer_in
 from ace.cases.values import (
     FUNCTION_WORDS,
     SENTENCE_END,
@@ -446,8 +445,7 @@ def _was_correct(trace: Mapping[str, Any]) -> bool:
 
 
 def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context: str) -> SkillCase | None:
-    question, wrong, said = (correction[name] for name in ("question", "wrong", "correction"))
-    right = accepted_answer(correction["right"]) or answer_in(question, wrong, said)
+    question, wrong, said, right = (correction[name] for name in ("question", "wrong", "correction", "right"))
     feedback = correction["place"] == "feedback"
     if right:
         check = check_of_correction(question, wrong, said, right)

@@ -8,9 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, key_of, text_of, time_of, without_repetitions
-from ace.logs.dialogues import NEVER_LISTS, add_items, as_message, is_dialogue, message_list_in
+from ace.logs.dialogues import (
+    NEVER_LISTS,
+    add_items,
+    as_message,
+    is_dialogue,
+    message_list_in,
+    steps_of_dialogue,
+)
 from ace.logs.head import LogHead, Record
 from ace.logs.messages import add_message, add_messages, event_role, is_message, is_message_list, response_messages
 from ace.logs.outcomes import number_of, outcome_in, score_of

@@ -22,12 +22,15 @@ from ace.skillbook.selection import estimate_tokens
 
 __all__ = [
     "AGENT_PROMPT",
+    "JUDGEMENTS_PROMPT",
     "RECENT_REFLECTIONS_TITLE",
     "REFLECTOR_PROMPT",
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "SKILL_MANAGER_PROMPT",
     "SMALL_MODEL_AGENT_PROMPT",
+    "SMALL_MODEL_JUDGEMENT_PROMPT",
     "SMALL_MODEL_REFLECTOR_PROMPT",
+    "SMALL_MODEL_RIGHT_ANSWER_PROMPT",
     "SMALL_MODEL_SKILL_MANAGER_PROMPT",
     "Fence",
     "PromptTemplate",
@@ -55,11 +58,20 @@ REFLECTOR_PROMPT = _text("reflector.md")
 """Placeholders: question or trace (one is required), reasoning, answer, ground_truth, feedback,
 skillbook_excerpt."""
 
+JUDGEMENTS_PROMPT = _text("judgements.md")
+"""Placeholder: messages (required)."""
+
 SKILL_MANAGER_PROMPT = _text("skill_manager.md")
 """Placeholders: reflection (required), skillbook, stats, progress, question_context."""
 
 SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
 """Like AGENT_PROMPT, for models of one or two billion parameters; `SmallModelAgent` omits empty sections."""
+
+SMALL_MODEL_JUDGEMENT_PROMPT = _text("small_model_judgement.md")
+"""Asks what one reply of a person to an answer means. Placeholder: exchange (required)."""
+
+SMALL_MODEL_RIGHT_ANSWER_PROMPT = _text("small_model_right_answer.md")
+"""Asks for the right answer in a reply to a wrong one. Placeholder: exchange (required)."""
 
 SMALL_MODEL_REFLECTOR_PROMPT = _text("small_model_reflector.md")
 """Like REFLECTOR_PROMPT, for models of one or two billion parameters; the trace is the record of one correction."""

@@ -19,14 +19,24 @@ from pydantic.json_schema import SkipJsonSchema
 from ace._internal.arguments import checked_arguments, checked_class
 from ace.calls.calling import Calling
 from ace.calls.model_calls import redactor_for
-from ace.cases import cases_of, missing_values, worked_example
+from ace.cases import cases_of, judged_trace, missing_values, worked_example
 from ace.cases.values import number_in
 from ace.logs.trace import StandardTrace, read_trace
-from ace.outputs import AgentOutput, ExtractedLearning, LenientOutput, Raw, ReflectorOutput, SkillManagerOutput, Text
+from ace.outputs import (
+    AgentOutput,
+    ExtractedLearning,
+    Judgement,
+    LenientOutput,
+    Raw,
+    ReflectorOutput,
+    SkillManagerOutput,
+    Text,
+)
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
 from ace.roles.agent import Agent, today
+from ace.roles.judgements import SmallModelJudgementFinder
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
@@ -372,10 +382,10 @@ class _Record(NamedTuple):
 class SmallModelReflector(Reflector):
     """Finds out what can be learned from one execution, with a small model.
 
-    A small model is bad at analysis and good at following examples. So each correction in the trace is a separate call,
-    which shows three examples and then the record of the correction in the same format of four lines (task, wrong
-    answer, correction, right answer), and asks for one rule. A trace without corrections costs no call, and nothing is
-    learned from it.
+    A small model is bad at analysis and good at following examples. So `find_judgements` first asks about each reply of
+    a person whether it corrects an answer. Each correction is then a separate call, which shows three examples and then
+    the record of the correction in the same format of four lines (task, wrong answer, correction, right answer), and
+    asks for one rule. A trace in which no person replied costs no call, and nothing is learned from it.
 
     The proof of a rule decides whether it is kept. Problems that code can detect, such as a value of the correction
     that the rule lacks, are in the reasoning of the reflection and in its `raw["lessons"]`.
@@ -397,10 +407,39 @@ class SmallModelReflector(Reflector):
         max_trace_tokens: int | None = None,
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries, max_trace_tokens=max_trace_tokens)
+        self._finder = SmallModelJudgementFinder(llm, max_retries=max_retries)
+
+    def find_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements of a person that the model names, as `SmallModelJudgementFinder` does.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return self._finder.find_judgements(trace)
+
+    async def afind_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements of a person that the model names, without blocking the event loop.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._finder.afind_judgements(trace)
 
     async def _reflected(self, calling: Calling, execution: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
         # Reading a large trace would block an event loop for too long.
-        found = await calling.function(lambda: _corrected_cases(_trace_of(execution), execution.cases))
+        trace = await calling.function(lambda: _trace_of(execution))
+        if execution.cases is None and not trace["corrections"]:  # no step has asked
+            named = await calling.method(self, "find_judgements", trace=trace)
+            trace = await calling.function(lambda: judged_trace(trace, named, redactor_for(self.llm)))
+        found = await calling.function(lambda: _corrected_cases(trace, execution.cases))
         excerpt = make_skillbook_excerpt(skillbook, execution.agent_output.skill_ids)
         lessons = [await self._lesson(calling, case, execution.agent_output.reasoning, excerpt) for case in found]
         return _reflection(lessons)

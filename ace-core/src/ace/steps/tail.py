@@ -87,10 +87,10 @@ def learning_tail(
             max_adds, sections, gate, prove and so on.
 
     Returns:
-        Known, Reflect, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known
-        and Prove are omitted if skills are not proven, or with `provenance="ids"`. Insights requires `insights`, and
-        adds a step after Apply that records the status of the insights. Gate requires `gate`. With `artifacts`, there
-        is a step before Apply that writes the drafts, and one after it that completes them.
+        Known, Reflect, Known, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested.
+        Known and Prove are omitted if skills are not proven, or with `provenance="ids"`. Insights requires `insights`,
+        and adds a step after Apply that records the status of the insights. Gate requires `gate`. With `artifacts`,
+        there is a step before Apply that writes the drafts, and one after it that completes them.
 
     Raises:
         ValueError: `prove` is True and no agent is given, `reflections_per_call` or `min_confidence` is out of range,
@@ -145,7 +145,9 @@ def tail_steps(
         proof = ProveStep(
             prover.agent, skillbook=skillbook, prover=prover, reflector=reflector, guard=guard, settings=settings
         )
-        steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
+        known = KnownStep(prover, shares_limit_with=reflect, allow=allow)
+        known_after = KnownStep(prover, shares_limit_with=reflect, allow=allow, is_boundary=False)
+        steps = [known, reflect, known_after, *steps[1:-1], proof, steps[-1]]
     if settings.gate is not None:
         steps.insert(-1, GateStep(settings.gate, skillbook, apply=apply))
     client = getattr(reflector, "llm", None)

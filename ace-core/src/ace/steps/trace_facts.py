@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ace.cases import cases_of, deciding_values
+from ace.cases import cases_of, deciding_values, judged_trace
 from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
 from ace.protocols.errors import attribute_of, encodable
@@ -23,6 +23,7 @@ from ace.skill import Skill, SkillCase
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.logs.trace import StandardTrace
+    from ace.outputs import Judgement
     from ace.redaction import Redactor
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "values_to_hold",
     "was_corrected",
     "with_cases",
+    "with_judgements",
     "with_trace_facts",
     "with_trace_read",
     "without_trace_read",
@@ -191,12 +193,41 @@ def with_cases(
     """
     if "cases" in ctx.metadata:
         return ctx
+    return _with_cases_of(ctx, read, redactor, can_be_asked_again=can_be_asked_again)
+
+
+def _with_cases_of(
+    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
+) -> ACEStepContext:
     trace_id = str(ctx.metadata.get("trace_id", ""))
     cases_found = _cases(ctx, read, can_be_asked_again)
     found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in cases_found)
-    placed = [case for case in found if case is not None]
+    placed = [*sample_cases(ctx), *(case for case in found if case is not None)]
     cases = tuple({case.id: case for case in placed}.values())
     return ctx.replace(metadata={**ctx.metadata, "cases": cases})
+
+
+def with_judgements(
+    ctx: ACEStepContext,
+    read: StandardTrace,
+    judgements: Sequence[Judgement],
+    redactor: Redactor,
+    *,
+    keep_read: bool = False,
+) -> ACEStepContext:
+    """Return the context with the cases of the judgements that the reflector named.
+
+    Args:
+        ctx: The context.
+        read: Its trace, as `read_trace` returns it.
+        judgements: What the reflector named.
+        redactor: Finds personal data and keys.
+        keep_read: As for `with_trace_facts`.
+    """
+    judged = judged_trace(read, judgements, redactor)
+    if judged["corrections"] == read["corrections"]:
+        return ctx
+    return _with_cases_of(with_trace_facts(ctx, judged, keep_read=keep_read), judged, redactor)
 
 
 def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
