@@ -9,7 +9,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.support.command_line import Done, Run, ace
-from tests.support.corrected_runs import RULE, chat, write_runs
+from tests.support.corrected_runs import RULE
 
 KNOWS = f"""
 import sys
@@ -25,9 +25,17 @@ def command(folder: Path, code: str, *arguments: str) -> str:
     return shlex.join([sys.executable, str(program), *arguments])
 
 
+def scored(thing: str) -> dict[str, str]:
+    """A run whose right answer is known."""
+    question = f"How many days do I have to return the {thing}?"
+    return {"question": question, "answer": "You have 30 days.", "ground_truth": "14"}
+
+
 @pytest.fixture(autouse=True)
 def runs(tmp_path: Path) -> None:
-    write_runs(tmp_path / "traces", 3)
+    (tmp_path / "traces").mkdir()
+    for thing in ("kettle", "lamp", "chair"):
+        (tmp_path / "traces" / f"{thing}.json").write_text(json.dumps(scored(thing)), encoding="utf-8")
     with Skillbook.open(tmp_path / "skills.db") as book:
         book.add_skill("returns", RULE)
 
@@ -49,7 +57,7 @@ def test_the_skills_can_be_in_a_file(here: Run, tmp_path: Path) -> None:
 
 
 def test_no_shell_sees_the_question(here: Run, tmp_path: Path) -> None:
-    odd = chat('kettle {skills_file} $(touch made) `touch made`; touch made "quoted"')
+    odd = scored('kettle {skills_file} $(touch made) `touch made`; touch made "quoted"')
     Path("odd.json").write_text(json.dumps(odd), encoding="utf-8")
     code = (
         "import sys, json; open('said.json', 'a').write(json.dumps(sys.argv[1:]) + '\\n'); print('You have 14 days.')"
@@ -57,9 +65,8 @@ def test_no_shell_sees_the_question(here: Run, tmp_path: Path) -> None:
     done = here("eval", "odd.json", "--agent", command(tmp_path, code, "-q", "Task: {question}"))
     assert done.code == 0, done.err
     first, second = (json.loads(line) for line in Path("said.json").read_text(encoding="utf-8").splitlines())
-    question = odd["messages"][0]["content"]
-    assert first == ["-q", f"Task: {question}"]
-    assert RULE in second[1] and second[1].endswith(question)
+    assert first == ["-q", f"Task: {odd['question']}"]
+    assert RULE in second[1] and second[1].endswith(odd["question"])
     assert not Path("made").exists()
 
 

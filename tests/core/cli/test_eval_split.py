@@ -15,7 +15,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.support.command_line import ACE, Run, ace, command_environment
-from tests.support.corrected_runs import RULE, chat, shop, write_runs
+from tests.support.corrected_runs import CORRECTION, RULE, chat, shop, write_runs
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 
@@ -43,9 +43,10 @@ def test_the_rate_of_repeated_mistakes_is_shown_in_three_ways(tmp_path: Path, mo
     assert "0 of 2        0% [0, 66]" in rows[1]
     assert "0 of 2        0% [0, 66]" in rows[2]
     assert "\x1b" not in done.out
-    assert (
-        "learning from the older 8 of 10 runs, and answering 2 questions of the others, 6 answers in all," in done.err
-    )
+    said = done.err.splitlines()
+    assert said[0].startswith("ace: learning from the older 8 of 10 runs with openai/scripted at ")
+    assert said[2].startswith("ace: reading what persons said in 2 runs with openai/scripted at ")
+    assert said[3] == "ace: the newest 2 of 10 runs have 2 questions; asking for 6 answers"
     assert not (tmp_path / "skills.db").exists()
 
 
@@ -53,8 +54,7 @@ def test_the_estimate_comes_before_the_first_call(here: Run, model: list[str], s
     write_runs(Path("logs"), 5)
     done = here("eval", "logs", "--split", "0.8", *model[:3], "http://127.0.0.1:9/v1")
     assert done.code == 2
-    *_, before, _ = done.err.split("cannot be reached")[0].splitlines()
-    assert before.startswith("ace: about ") and "tokens in 11 calls, at a price that is not known" in before
+    assert "tokens in 12 calls, at a price that is not known" in done.err.splitlines()[1]
     assert server.requests == []
 
 
@@ -107,9 +107,10 @@ def test_what_was_learned_and_answered_is_not_paid_for_twice(
     command = ["eval", "logs", "--split", "0.8", *model, "--learned", "eval.db", "--answers", "answers.jsonl"]
     first = here(*command)
     assert first.code == 0, first.err
-    asked = [request for request in server.requests if request.role]
+    paid = ("reflector", "skill_manager", "agent")
+    asked = [len(server.by_role(role)) for role in paid]
     second = here(*command)
-    assert [request for request in server.requests if request.role] == asked
+    assert [len(server.by_role(role)) for role in paid] == asked
     assert first.out.splitlines()[1:] == second.out.splitlines()[1:]
     with Skillbook.open("eval.db") as book:
         assert [skill.content for skill in book.skills()] == [RULE]
@@ -127,18 +128,18 @@ def test_a_skillbook_that_knows_the_newest_runs_is_rejected(
     assert len(server.requests) == asked
 
 
-@pytest.mark.parametrize(
-    ("corrected", "reason"), [(False, "nothing to ask: the newest 1 of 5 runs have no case: no one said which")]
-)
-def test_without_cases_in_the_newest_runs_nothing_is_paid(
-    here: Run, model: list[str], server: ScriptedServer, corrected: bool, reason: str
+@pytest.mark.parametrize("last", [chat("mirror", corrected=False), {"question": "2+2?", "answer": "4"}])
+def test_without_cases_in_the_newest_runs_nothing_is_learned(
+    here: Run, model: list[str], server: ScriptedServer, last: dict[str, Any]
 ) -> None:
     write_runs(Path("logs"), 5)
-    Path("logs/05.json").write_text(json.dumps(chat("mirror", corrected=corrected)), encoding="utf-8")
-    done = here("eval", "logs", "--split", "0.8", *model)
+    Path("logs/05.json").write_text(json.dumps(last), encoding="utf-8")
+    done = here("eval", "logs", "--split", "0.8", *model, "--learned", "eval.db")
     assert (done.code, done.out) == (2, "")
-    assert reason in done.err
-    assert server.requests == []
+    assert "nothing to ask: the newest 1 of 5 runs have no case: no one said which" in done.err
+    assert len(server.by_role("judgements")) == ("messages" in last)
+    assert [request for request in server.requests if request.role not in ("", "judgements")] == []
+    assert not Path("eval.db").exists()
 
 
 def test_without_a_mistake_in_the_newest_runs_nothing_is_paid(
@@ -179,7 +180,9 @@ def test_the_users_own_agent_answers_with_what_the_model_has_learned(here: Run, 
         f"import sys; print('You have 14 days.' if {RULE!r} in sys.argv[1] else 'You have 30 days.')", encoding="utf-8"
     )
     agent = f"{sys.executable} agent.py {{question}}"
-    found = here("eval", "logs", "--split", "0.8", *model, "--agent", agent, "--json").data
+    command = ["eval", "logs", "--split", "0.8", *model, "--agent", agent]
+    assert f"asking for 3 answers of the command {agent}" in here(*command).err
+    found = here(*command, "--json").data
     assert [rate["repeated"]["value"] for rate in found["rates"]] == [1.0, 0.0, 1.0]
     assert found["place"] == "from a command"
 
@@ -256,6 +259,6 @@ def test_personal_data_of_older_runs_is_not_sent(here: Run, model: list[str], se
     Path("logs/01.json").write_text(json.dumps(older), encoding="utf-8")
     assert here("eval", "logs", "--split", "0.5", *model).code == 0
     answering = [request.text for request in server.by_role("agent") if "return the lamp?" in request.text]
-    memories = [text for text in answering if "Wrong answer: You have 30 days." in text]
+    memories = [text for text in answering if CORRECTION in text]
     assert any("kettle" in text for text in memories)
     assert not any("ann@firma-nord.de" in text for text in memories)

@@ -8,6 +8,7 @@ from ace.evaluation import CaseEnvironment, case_of, case_questions, memory_of
 from ace.logs import read_trace
 from ace.outputs import AgentOutput
 from tests.support.clients import client_for
+from tests.support.corrected_chats import judged
 from tests.support.corrected_runs import chat
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
@@ -17,7 +18,7 @@ def said(text: str) -> AgentOutput:
 
 
 def test_the_case_of_a_question_is_that_of_the_run() -> None:
-    [question] = case_questions(read_trace(chat("kettle")), "a.json")
+    [question] = case_questions(judged(chat("kettle"), "You have 14 days."), "a.json")
     case = case_of(question)
     assert case is not None
     assert (question.question, case.wrong) == ("How many days do I have to return the kettle?", "You have 30 days.")
@@ -57,7 +58,9 @@ def test_what_code_cannot_judge_is_left_to_a_model() -> None:
 
 def test_a_memory_holds_corrections_and_whole_runs() -> None:
     quiet = {"question": "Fetch the list.", "answer": "x" * 9_000, "feedback": "Slow."}
-    corrected, whole = memory_of(map(read_trace, (chat("kettle"), quiet, {"answer": ""}))).skills()
+    corrected, whole = memory_of(
+        [judged(chat("kettle"), "You have 14 days."), *map(read_trace, (quiet, {"answer": ""}))]
+    ).skills()
     assert corrected.content.splitlines() == [
         "Task: How many days do I have to return the kettle?",
         "Wrong answer: You have 30 days.",

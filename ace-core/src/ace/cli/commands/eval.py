@@ -109,12 +109,13 @@ def command(
     settings = load_settings({**own.flags(), "skillbook": skillbook[0] if skillbook else None})
     targets = [SkillbookPlace(name) for name in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
-    respondent = _respondent(settings, options)
+    respondent = _respondent(settings, options, assume_yes=yes, is_quiet=as_json)
     if options.split is not None:
-        return _split_evaluation(path, settings, respondent, options, assume_yes=yes, as_json=as_json).carry_out()
+        return _split_evaluation(path, settings, respondent, options).carry_out()
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples, problems = evaluation_questions(
         path,
+        respondent.with_judgements,
         limit=settings.limit,
         shuffle=settings.run.shuffle,
         wanted=run_filter(settings, left_out),
@@ -133,8 +134,8 @@ def command(
         training = _training_of(targets[0]) if len(targets) == 1 else ()
         answers = measurement.answers_needed(books, leave_one_out=options.leave_one_out)
         doing = f"answering {counted(len(samples), 'sample')}, {counted(answers, 'answer')} in all,"
-        respondent.announce(doing, quiet=as_json)
-        respondent.check(samples, assume_yes=yes, quiet=as_json)
+        respondent.announce(doing)
+        respondent.check(samples)
         for target, book in zip(targets, books, strict=True):
             _warn_of_learned(samples, target, book)
         try:
@@ -191,9 +192,6 @@ def _split_evaluation(
     settings: Settings,
     respondent: Respondent,
     options: EvaluationOptions,
-    *,
-    assume_yes: bool,
-    as_json: bool,
 ) -> SplitEvaluation:
     from ace.cli.commands.learn import Learn
 
@@ -208,8 +206,6 @@ def _split_evaluation(
         answers=options.answers,
         repeats=options.repeats,
         seed=options.seed,
-        assume_yes=assume_yes,
-        as_json=as_json,
     )
 
 
@@ -230,10 +226,9 @@ def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Sk
         )
 
 
-def _respondent(settings: Settings, options: EvaluationOptions) -> Respondent:
-    if options.agent is None:
-        return Respondent(settings)
-    return Respondent(settings, CommandAgent(options.agent, options.agent_timeout), options.agent)
+def _respondent(settings: Settings, options: EvaluationOptions, *, assume_yes: bool, is_quiet: bool) -> Respondent:
+    command = None if options.agent is None else CommandAgent(options.agent, options.agent_timeout)
+    return Respondent(settings, command, options.agent or "", assume_yes, is_quiet)
 
 
 def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ace.cli.console import counted, note
@@ -16,7 +16,7 @@ from ace.logs.spool import StoredTrace
 if TYPE_CHECKING:
     from ace.runners import RecordedTrace
 
-__all__ = ["NO_CASES", "cases_in", "evaluation_questions", "standard_trace"]
+__all__ = ["NO_CASES", "evaluation_questions", "standard_trace"]
 
 NO_CASES = (
     "no one said which of their answers were wrong, or what is right; log corrections, feedback, scores or the right "
@@ -26,7 +26,12 @@ NO_CASES = (
 
 
 def evaluation_questions(
-    paths: Sequence[str], *, limit: int | None = None, shuffle: int | None = None, wanted: RunFilter | None = None
+    paths: Sequence[str],
+    judged: Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]],
+    *,
+    limit: int | None = None,
+    shuffle: int | None = None,
+    wanted: RunFilter | None = None,
 ) -> tuple[list[Sample], Sequence[Problem]]:
     """Read the questions of an evaluation: samples with a right answer, and the cases of recorded runs.
 
@@ -37,6 +42,7 @@ def evaluation_questions(
 
     Args:
         paths: Files, folders and globs.
+        judged: Returns standard traces with what persons said about the answers in them.
         limit: The most records to read.
         shuffle: A seed for a random order.
         wanted: Which runs are taken, and how they are read; by default all.
@@ -48,8 +54,9 @@ def evaluation_questions(
     without = 0
     with gather_traces(paths, limit=limit, shuffle=shuffle, wanted=wanted) as gathered:
         problems = list(gathered.problems)
-        for trace in gathered.traces:
-            found = _questions_of(standard_trace(trace), trace.place)
+        traces = judged([standard_trace(trace) for trace in gathered.traces])
+        for trace, recorded in zip(traces, gathered.traces, strict=True):
+            found = _questions_of(trace, recorded.place)
             if isinstance(found, Problem):
                 problems.append(found)
             elif found:
@@ -77,26 +84,16 @@ def _is_case(question: Sample) -> bool:
     return case_of(question) is not None
 
 
-def cases_in(traces: Sequence[RecordedTrace]) -> list[Sample]:
-    """Return the cases of recorded runs as questions.
-
-    Args:
-        traces: What `gather_traces` found.
-    """
-    from ace.evaluation import case_questions
-
-    return [question for trace in traces for question in case_questions(standard_trace(trace), trace.place)]
-
-
 def _questions_of(trace: Mapping[str, Any], place: str) -> list[Sample] | Problem:
     """Return the questions of a record: a sample with a right answer, or the cases of a run, which may have none."""
     from ace.evaluation import case_questions
 
     sample = sample_of(trace, place)
-    is_corrected = bool(trace.get("corrections"))
-    if not is_corrected and isinstance(sample, Sample) and sample.ground_truth is not None:
+    # Where someone has commented on an answer without a ground truth, the recorded answer is not known to be right.
+    is_judged = bool(trace.get("corrections") or (trace.get("feedback") and not trace.get("ground_truth")))
+    if not is_judged and isinstance(sample, Sample) and sample.ground_truth is not None:
         return [sample]
-    if is_corrected or trace.get("steps"):
+    if is_judged or trace.get("steps"):
         return case_questions(trace, place)
     if isinstance(sample, Problem):
         return sample

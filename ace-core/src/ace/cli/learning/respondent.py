@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ace.calls.secrets import redact
-from ace.cli.console import note, visible
+from ace.cli.console import counted, note, visible
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.command_agent import CommandAgent
@@ -25,6 +25,7 @@ from ace.cli.prompt_templates import read_templates
 from ace.environments import Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
+    from ace.cli.learning.judgement_reader import JudgementReader
     from ace.cli.settings import Settings
     from ace.evaluation import Evaluation, Evaluator
     from ace.protocols.llm import LLMClientLike
@@ -44,6 +45,10 @@ class Respondent:
     """The user's own agent; by default, ACE's agent asks the model."""
     command_line: str = ""
     """Its command line."""
+    assume_yes: bool = False
+    """Whether `--yes` was given."""
+    is_quiet: bool = False
+    """Whether only the result is printed."""
 
     @cached_property
     def client(self) -> LLMClientLike:
@@ -122,25 +127,22 @@ class Respondent:
 
         return self.command is None and isinstance(self._agent, ShowsSkills)
 
-    def announce(self, doing: str, *, quiet: bool) -> None:
+    def announce(self, doing: str) -> None:
         """Print the first line: how much there is to do, and who does it.
 
         Args:
             doing: What is done, to how much.
-            quiet: Whether to print nothing.
         """
         if self.command is None:
-            announce(doing, self.settings, quiet=quiet)
-        elif not quiet:
+            announce(doing, self.settings, quiet=self.is_quiet)
+        elif not self.is_quiet:
             note(f"ace: {visible(doing)} with the command {visible(self.command_line)}")
 
-    def check(self, questions: Sequence[Sample], *, assume_yes: bool, quiet: bool) -> None:
-        """Fetch the model if it is missing, and ask it for a word, where it is needed at all.
+    def check(self, questions: Sequence[Sample]) -> None:
+        """Fetch the model if it is missing, and ask it for a word, where the questions need it.
 
         Args:
             questions: What is asked.
-            assume_yes: Whether `--yes` was given.
-            quiet: Whether to print nothing.
 
         Raises:
             UsageError: The model does not answer.
@@ -148,20 +150,48 @@ class Respondent:
         if not self.needs_model(questions):
             return
         if self.command is not None:
-            announce("judging the answers that code cannot judge,", self.settings, quiet=quiet)
-        self.fetch_and_check(assume_yes=assume_yes)
+            announce("judging the answers that code cannot judge,", self.settings, quiet=self.is_quiet)
+        self.fetch_and_check()
 
-    def fetch_and_check(self, *, assume_yes: bool) -> None:
-        """Fetch the model if it is missing, and ask it for a word.
-
-        Args:
-            assume_yes: Whether `--yes` was given.
+    def fetch_and_check(self) -> None:
+        """Fetch the model if it is missing, and ask it for a word, once.
 
         Raises:
             UsageError: The model does not answer.
         """
-        fetch_if_missing(self.settings, assume_yes=assume_yes)
+        assert self._answers
+
+    @cached_property
+    def _answers(self) -> bool:
+        fetch_if_missing(self.settings, assume_yes=self.assume_yes)
         check_model(self.client, self.settings)
+        return True
+
+    @cached_property
+    def reader(self) -> JudgementReader:
+        """What finds the judgements of persons."""
+        from ace.cli.learning.judgement_reader import JudgementReader
+
+        return JudgementReader(self.client, self.settings)
+
+    def with_judgements(self, traces: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return recorded runs with what persons said about their answers, which the model finds where it has to.
+
+        Args:
+            traces: Standard traces.
+
+        Raises:
+            UsageError: The model does not answer.
+        """
+        from ace.cli.learning.judgement_reader import needs_reading
+
+        places = [place for place, trace in enumerate(traces) if needs_reading(trace)]
+        if not places:
+            return list(traces)
+        announce(f"reading what persons said in {counted(len(places), 'run')}", self.settings, quiet=self.is_quiet)
+        self.fetch_and_check()
+        found = dict(zip(places, self.reader.read([traces[place] for place in places]), strict=True))
+        return [found.get(place, trace) for place, trace in enumerate(traces)]
 
     def report_failures(self, evaluations: Sequence[Evaluation]) -> bool:
         """Say how many answers failed, and return whether any did.

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ace.calls.secrets import known_secrets
-from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
+from ace.cli.console import counted, note, print_json, print_table, print_text, visible, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.inputs import GatheredTraces, gather_traces, problem_lines, run_filter
 from ace.cli.inspection import confirm, estimate_of, estimate_text
 from ace.cli.learning.learning_command import RunFlags
 from ace.cli.learning.measurement import MeasurementStopped, until_stopped
-from ace.cli.learning.questions import NO_CASES, cases_in, standard_trace
+from ace.cli.learning.questions import NO_CASES, standard_trace
+from ace.cli.model_choice import announce
 from ace.cli.signals import on_forced_exit
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
 from ace.redaction import Redactor
@@ -64,10 +65,6 @@ class SplitEvaluation:
     """How many times each question is asked in each way."""
     seed: int = 0
     """For random numbers."""
-    assume_yes: bool = False
-    """Whether `--yes` was given."""
-    as_json: bool = False
-    """Whether the result is printed as JSON."""
 
     def carry_out(self) -> int:
         """Learn, ask, print the result, and return the exit code.
@@ -81,20 +78,25 @@ class SplitEvaluation:
             order = _oldest_first(gathered)
             count = self._older_count(len(order))
             older, newest = ([gathered.traces[at] for at in part] for part in (order[:count], order[count:]))
-            questions = self._questions(newest, len(gathered.traces))
-            if not confirm(gathered.summary, self.settings, assume_yes=self.assume_yes):
+            if not confirm(gathered.summary, self.settings, assume_yes=self.respondent.assume_yes):
                 return DONE
             if gathered.problems:
                 note(f"ace: not all inputs can be used:{problem_lines(gathered.problems)}")
+            self._check_not_learned(newest)
+            held_out = [standard_trace(trace) for trace in newest]
+            self._announce(len(order), len(older), sum(gathered.tokens[at] for at in order[:count]), held_out)
+            questions = self._questions(newest, self.respondent.with_judgements(held_out), len(order))
+            self.respondent.fetch_and_check()
             with self._book() as (book, place):
-                self._check_not_learned(book, newest)
-                self._announce(len(order), len(older), sum(gathered.tokens[at] for at in order[:count]), len(questions))
                 return self._measure(book, place, gathered, older, questions)
 
-    def _questions(self, newest: Sequence[RecordedTrace], total: int) -> list[Sample]:
-        from ace.evaluation import is_mistake
+    def _questions(
+        self, newest: Sequence[RecordedTrace], held_out: Sequence[Mapping[str, Any]], total: int
+    ) -> list[Sample]:
+        from ace.evaluation import case_questions, is_mistake
 
-        questions = cases_in(newest)
+        pairs = zip(held_out, newest, strict=True)
+        questions = [question for trace, recorded in pairs for question in case_questions(trace, recorded.place)]
         which = f"the newest {len(newest)} of {counted(total, 'run')}"
         if not questions:
             raise UsageError(f"nothing to ask: {which} have no case: {NO_CASES}, or give a smaller --split")
@@ -103,6 +105,10 @@ class SplitEvaluation:
                 f"nothing to measure: {which} have {counted(len(questions), 'question')}, and no answer in them was "
                 "wrong; give a smaller --split or more runs, or omit --split to ask all questions"
             )
+        if not self.respondent.is_quiet:
+            answers = counted(len(questions) * len(_WAYS) * self.repeats, "answer")
+            by = "" if self.respondent.command is None else f" of the command {visible(self.respondent.command_line)}"
+            note(f"ace: {which} have {counted(len(questions), 'question')}; asking for {answers}{by}")
         return questions
 
     @contextmanager
@@ -120,10 +126,13 @@ class SplitEvaluation:
             ):
                 yield opened
 
-    def _check_not_learned(self, book: Skillbook, newest: Sequence[RecordedTrace]) -> None:
+    def _check_not_learned(self, newest: Sequence[RecordedTrace]) -> None:
         from ace.runners.run_record import new_inputs
 
-        known = len(newest) - new_inputs(book, newest)
+        if self.learned is None or not self.learned.exists():
+            return
+        with opened_skillbook(SkillbookPlace(str(self.learned)), is_dry_run=True, quiet=True) as (book, _):
+            known = len(newest) - new_inputs(book, newest)
         if known:
             raise UsageError(
                 f"--learned: {str(self.learned)!r} has learned from {known} of the {len(newest)} newest runs, whose "
@@ -139,16 +148,19 @@ class SplitEvaluation:
             )
         return count
 
-    def _announce(self, total: int, older: int, tokens: int, questions: int) -> None:
+    def _announce(self, total: int, older: int, tokens: int, held_out: Sequence[Mapping[str, Any]]) -> None:
         """Say what is done with which model and what that will cost, before anything is paid."""
-        answers = questions * len(_WAYS) * self.repeats
-        doing = f"learning from the older {older} of {counted(total, 'run')}, and answering "
-        doing += f"{counted(questions, 'question')} of the others, {counted(answers, 'answer')} in all,"
-        self.respondent.announce(doing, quiet=self.as_json)
-        if not self.as_json:
-            of_model = answers if self.respondent.command is None else 0
-            note(f"ace: {estimate_text(estimate_of(older, tokens, self.settings, answers=of_model))}")
-        self.respondent.fetch_and_check(assume_yes=self.assume_yes)
+        from ace.cli.learning.judgement_reader import needs_reading
+        from ace.evaluation import case_questions
+
+        if self.respondent.is_quiet:
+            return
+        # What is wrong in a run that has yet to be read is not known; one question is likely.
+        to_read = sum(map(needs_reading, held_out))
+        questions = to_read + sum(len(case_questions(trace, "")) for trace in held_out)
+        answers = questions * len(_WAYS) * self.repeats if self.respondent.command is None else 0
+        announce(f"learning from the older {older} of {counted(total, 'run')}", self.settings)
+        note(f"ace: {estimate_text(estimate_of(older, tokens, self.settings, answers=to_read + answers))}")
 
     def _measure(
         self,
@@ -162,19 +174,22 @@ class SplitEvaluation:
         way_on = (
             "the same command continues where it stopped" if kept else "--learned FILE.db would keep what was learned"
         )
-        report, stopped_by = self._learn(book, place, older, way_on)
+        left = self._left(0.0)
+        if left is not None and left <= 0:
+            note("ace: stopped before learning, because the limit of --max-cost was reached")
+            return WITH_FAILURES
+        report, stopped_by = self._learn(book, place, older, left, way_on)
         if stopped_by:
             note(f"ace: stopped while learning ({stopped_by}); {way_on}")
             return INTERRUPTED if stopped_by == "cancelled" else WITH_FAILURES
-        limit = self.settings.run.max_cost
-        left = None if limit is None else max(0.0, limit - report.use.cost)
+        left = self._left(report.use.cost)
         needed = len(questions) * len(_WAYS) * self.repeats
         try:
             evaluations = until_stopped(
                 lambda budget, on_answer: self._asked(budget, on_answer, book, older, questions),
                 left,
                 needed,
-                quiet=self.as_json,
+                quiet=self.respondent.is_quiet,
             )
         except MeasurementStopped as stopped:
             note(f"ace: stopped after {stopped}; --learned FILE.db and --answers FILE keep what was paid for")
@@ -184,19 +199,29 @@ class SplitEvaluation:
         return WITH_FAILURES if has_failures or report.failures or gathered.problems else DONE
 
     def _learn(
-        self, book: Skillbook, place: SkillbookPlace, older: Sequence[RecordedTrace], way_on: str
+        self,
+        book: Skillbook,
+        place: SkillbookPlace,
+        older: Sequence[RecordedTrace],
+        max_cost: float | None,
+        way_on: str,
     ) -> tuple[RunReport, str]:
         from ace.cli.learning.run_plan import RunPlan
 
         plan = RunPlan(
             command=self.command,
             paths=self.paths,
-            settings=replace(self.settings, skillbook=str(place)),
+            settings=replace(self.settings, skillbook=str(place), run=replace(self.settings.run, max_cost=max_cost)),
             options=RunFlags(),
-            assume_yes=self.assume_yes,
-            as_json=self.as_json,
+            assume_yes=self.respondent.assume_yes,
+            as_json=self.respondent.is_quiet,
         )
         return plan.learn_into(book, place, older, self.respondent.client, way_on=way_on)
+
+    def _left(self, spent: float) -> float | None:
+        """Return what is left of the limit of cost after reading and learning; None without a limit."""
+        limit = self.settings.run.max_cost
+        return None if limit is None else limit - spent - self.respondent.reader.cost
 
     def _asked(
         self,
@@ -237,7 +262,7 @@ class SplitEvaluation:
         from ace.evaluation import mistake_rates
 
         rates = mistake_rates(questions, evaluations, seed=self.seed)
-        if self.as_json:
+        if self.respondent.is_quiet:
             print_json(
                 {
                     "command": "eval",
