@@ -446,21 +446,22 @@ def _was_correct(trace: Mapping[str, Any]) -> bool:
 
 def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context: str) -> SkillCase | None:
     question, wrong, said, right = (correction[name] for name in ("question", "wrong", "correction", "right"))
-    feedback = correction["place"] == "feedback"
+    context = context if correction["place"] == "feedback" else ""
+
+    def case(check: CaseCheck) -> SkillCase:
+        return SkillCase.make(
+            question, check, context=context, wrong=wrong, correction=said, expected=right, evidence="person"
+        )
+
     if right:
         check = check_of_correction(question, wrong, said, right)
         if check is not None:
             if _came_from_a_tool(check, correction, steps):
                 return None
-            return SkillCase.make(
-                question, check, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-            )
+            return case(check)
     if len(content_words(said)) < _LEAST_WORDS_TO_JUDGE:
         return None
-    rubric = CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}")
-    return SkillCase.make(
-        question, rubric, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-    )
+    return case(CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}"))
 
 
 def _came_from_a_tool(check: CaseCheck, correction: TraceCorrection, steps: Sequence[TraceStep]) -> bool:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "confirm",
+    "cost_told",
     "estimate_of",
-    "estimate_text",
     "existing_places",
     "formats_told",
     "inspection_as_json",
@@ -112,15 +112,34 @@ def estimate_of(runs: int, tokens: int, settings: Settings, *, answers: int = 0)
         settings: The settings that choose the model.
         answers: How many questions are asked.
     """
-    from ace.providers import price_of_model
-
     calls = runs * _CALLS_PER_RUN + answers
     sent = tokens + calls * _PROMPT_TOKENS
-    written = calls * _ANSWER_TOKENS
     model = chosen_model(settings)
-    price = price_of_model(model)
-    usd = None if price is None else (sent * price.input_usd + written * price.output_usd) / 1e6
+    written = calls * _ANSWER_TOKENS
+    usd = _usd(model, sent, written)
     return {"model": model, "calls": calls, "input_tokens": sent, "output_tokens": written, "cost_usd": usd}
+
+
+def _usd(model: str, sent: int, written: int) -> float | None:
+    """Return what tokens cost; None if the price is not known."""
+    from ace.providers import price_of_model
+
+    price = price_of_model(model)
+    return None if price is None else (sent * price.input_usd + written * price.output_usd) / 1e6
+
+
+def cost_told(model: str, calls: int, sent: int, written: int) -> str:
+    """Return what calls of a model take, as text: tokens, calls and the price.
+
+    Args:
+        model: The model.
+        calls: The number of calls.
+        sent: The tokens of all prompts.
+        written: The tokens of all answers.
+    """
+    usd = _usd(model, sent, written)
+    price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
+    return f"about {sent:,} tokens in {counted(calls, 'call')}, {price}"
 
 
 def inspection_as_json(summary: LogSummary, settings: Settings) -> dict[str, Any]:
@@ -142,9 +161,7 @@ def print_inspection(summary: LogSummary, settings: Settings) -> None:
     """
     for line in _table(summary):
         print_text(line)
-    found = estimate(summary, settings)
-    line = f"Learning from them with {found['model']}: {estimate_text(found)}."
-    print_text(f"\n{_wrapped(line)}")
+    print_text(f"\n{_wrapped(_estimate_told(estimate(summary, settings)))}")
     _print_not_understood(summary)
 
 
@@ -180,15 +197,9 @@ def _thousands(tokens: int) -> str:
     return str(tokens) if tokens < _LARGE else f"{tokens / 1000:,.0f}k"
 
 
-def estimate_text(found: Mapping[str, Any]) -> str:
-    """Return an estimate for people.
-
-    Args:
-        found: What `estimate_of` returned.
-    """
-    usd = found["cost_usd"]
-    price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
-    return f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}, {price}"
+def _estimate_told(found: Mapping[str, Any]) -> str:
+    cost = cost_told(found["model"], found["calls"], found["input_tokens"], found["output_tokens"])
+    return f"Learning from them with {found['model']}: {cost}."
 
 
 def _print_not_understood(summary: LogSummary) -> None:

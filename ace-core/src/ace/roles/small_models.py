@@ -36,7 +36,7 @@ from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
 from ace.roles.agent import Agent, today
-from ace.roles.judgements import SmallModelJudgementFinder
+from ace.roles.judgements import JudgementFinder, SmallModelJudgementFinder
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
@@ -61,6 +61,7 @@ __all__ = [
     "SmallModelReflector",
     "SmallModelSkillManager",
     "agent_for",
+    "judgement_finder_for",
     "reflector_for",
     "skill_manager_for",
 ]
@@ -111,6 +112,16 @@ def skill_manager_for(client: AnyLLMClient, prompt_template: str | None = None) 
     """
     role = SmallModelSkillManager if is_small(client) else SkillManager
     return role(client) if prompt_template is None else role(client, prompt_template)
+
+
+@checked_arguments()
+def judgement_finder_for(client: AnyLLMClient) -> JudgementFinder:
+    """Return a finder of judgements that suits a client.
+
+    Args:
+        client: The client of the model; its attribute `is_small_model`, if any, selects the finder.
+    """
+    return SmallModelJudgementFinder(client) if is_small(client) else JudgementFinder(client)
 
 
 def is_small(client: object) -> bool:

@@ -45,10 +45,9 @@ class JudgementReader:
     """
 
     def __init__(self, client: LLMClientLike, settings: Settings) -> None:
-        from ace.roles.judgements import JudgementFinder, SmallModelJudgementFinder
-        from ace.roles.small_models import is_small
+        from ace.roles import judgement_finder_for
 
-        self._finder = (SmallModelJudgementFinder if is_small(client) else JudgementFinder)(client)
+        self._finder = judgement_finder_for(client)
         self._redactor = Redactor(known_secrets(client), allow=settings.learning.allow)
         self._settings = settings
         self._counts = RunCounts()

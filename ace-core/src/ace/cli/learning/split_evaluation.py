@@ -14,7 +14,7 @@ from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, note, print_json, print_table, print_text, visible, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.inputs import GatheredTraces, gather_traces, problem_lines, run_filter
-from ace.cli.inspection import confirm, estimate_of, estimate_text
+from ace.cli.inspection import confirm, cost_told, estimate_of
 from ace.cli.learning.learning_command import RunFlags
 from ace.cli.learning.measurement import MeasurementStopped, until_stopped
 from ace.cli.learning.questions import NO_CASES, standard_trace
@@ -160,7 +160,8 @@ class SplitEvaluation:
         questions = to_read + sum(len(case_questions(trace, "")) for trace in held_out)
         answers = questions * len(_WAYS) * self.repeats if self.respondent.command is None else 0
         announce(f"learning from the older {older} of {counted(total, 'run')}", self.settings)
-        note(f"ace: {estimate_text(estimate_of(older, tokens, self.settings, answers=to_read + answers))}")
+        found = estimate_of(older, tokens, self.settings, answers=to_read + answers)
+        note(f"ace: {cost_told(found['model'], found['calls'], found['input_tokens'], found['output_tokens'])}")
 
     def _measure(
         self,
