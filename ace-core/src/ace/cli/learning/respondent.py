@@ -107,7 +107,8 @@ class Respondent:
             label = answers_depend_on(self.settings, self.settings.environment)
             label = label if template is None else f"{label} prompt={text_hash(template)}"
         else:
-            label = f"{self.command_line} {self.settings.environment}"
+            judge = f" judge={chosen_model(self.settings)}" if self.needs_model(questions) else ""
+            label = f"{self.command_line} {self.settings.environment}{judge}"
         try:
             return Evaluator(
                 self._agent if self.command is None else self.command,
