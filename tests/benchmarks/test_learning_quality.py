@@ -13,7 +13,7 @@ from ace.providers import LiteLLMClient
 from ace.skill import Skill
 from benchmarks.learning_quality.__main__ import main
 from benchmarks.learning_quality.adapters import program_method
-from benchmarks.learning_quality.comparing import Pairing, pairing, wilson_interval
+from benchmarks.learning_quality.comparing import Pairing, pairing
 from benchmarks.learning_quality.methods import Bench, lost_skills
 from benchmarks.learning_quality.programs.job import Example
 from benchmarks.learning_quality.sets import HeldOutQuestions, corrected_examples, load_set, set_names, shuffled
@@ -190,12 +190,6 @@ def test_orders_differ_and_repeat() -> None:
     assert first != second
     assert first == shuffled(traces, 1)
     assert sorted(trace.place for trace in first) == [trace.place for trace in traces]
-
-
-def test_an_interval_is_that_of_the_questions() -> None:
-    low, high = wilson_interval(22 / 24, 24)
-    assert (round(low, 3), round(high, 3)) == (0.742, 0.977)
-    assert wilson_interval(1.0, 24)[1] == 1.0
 
 
 def test_a_question_counts_by_the_majority_of_the_orders() -> None:

@@ -135,7 +135,7 @@ class ScriptedRequest:
 
     @property
     def role(self) -> str:
-        """Which of our roles asks: `agent`, `reflector`, `skill_manager`, or an empty string.
+        """Which of our roles asks: `agent`, `reflector`, `skill_manager`, `judgements`, or an empty string.
 
         A skill manager that asks about several reflections at once is called `skill_manager_together`.
 
@@ -152,6 +152,7 @@ _ANSWERS_OF_ROLES = {
     "skill_manager": ("SkillManagerOutput", "operations"),
     "skill_manager_together": ("UpdatesOutput", "updates"),
     "reflector": ("ReflectorOutput", "key_insight"),
+    "judgements": ("JudgementsOutput", "judgements"),
     "agent": ("AgentOutput", "final_answer"),
 }
 

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.logs.summary import FormatCounts, LogSummary
 
-__all__ = ["confirm", "cost_told", "existing_places", "formats_told", "inspection_as_json", "print_inspection"]
+__all__ = [
+    "confirm",
+    "cost_told",
+    "estimate_of",
+    "existing_places",
+    "formats_told",
+    "inspection_as_json",
+    "print_inspection",
+]
 
 _CALLS_PER_RUN: Final = 2
 """A run is reflected on once, and what was found becomes changes of the skillbook once."""
@@ -92,8 +100,20 @@ def estimate(summary: LogSummary, settings: Settings) -> dict[str, Any]:
         summary: What was found.
         settings: The settings that choose the model.
     """
-    calls = summary.runs * _CALLS_PER_RUN
-    sent = sum(counts.tokens for counts in summary.formats.values()) + calls * _PROMPT_TOKENS
+    return estimate_of(summary.runs, sum(counts.tokens for counts in summary.formats.values()), settings)
+
+
+def estimate_of(runs: int, tokens: int, settings: Settings, *, answers: int = 0) -> dict[str, Any]:
+    """Return what learning from runs and asking questions takes: calls, tokens, and the price where it is known.
+
+    Args:
+        runs: How many runs are learned from.
+        tokens: Their size.
+        settings: The settings that choose the model.
+        answers: How many questions are asked.
+    """
+    calls = runs * _CALLS_PER_RUN + answers
+    sent = tokens + calls * _PROMPT_TOKENS
     model = chosen_model(settings)
     written = calls * _ANSWER_TOKENS
     usd = _usd(model, sent, written)
