@@ -96,7 +96,7 @@ def run_of(kind: str, roles: Any, book: Skillbook) -> Run:
         runner = TraceAnalyser.from_roles(**looking_back, unproven="keep")
         return lambda **options: runner.run(traces(), **options)
     if kind == "IntegrationRunner":
-        runner = Framework.from_roles(**looking_back)
+        runner = Framework.from_roles(**looking_back, unproven="keep")
         return lambda **options: runner.run(questions(), **options)
     if kind == "ACERunner":
         runner = ACERunner(

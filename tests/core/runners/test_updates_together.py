@@ -540,6 +540,7 @@ def test_others_asked_about_at_the_turn_of_one_with_a_recorded_answer_see_its_ch
                 skill_manager=SkillManager(client),
                 skillbook=book,
                 reflections_per_call=N,
+                unproven="keep",
             )
             place = next(place for place, step in enumerate(steps) if isinstance(step, UpdateStep))
             runner = TraceAnalyser(Pipeline([*steps[:place], WaitingForAll(count), *steps[place:]]), skillbook=book)
