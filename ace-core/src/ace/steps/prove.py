@@ -316,7 +316,8 @@ class _BatchProofs:
             self.operations.append(operation)  # the skill does not exist, which `ApplyStep` reports
             return
         if not operation.cases:
-            self.skills, _ = self._with(operation, operation.content, ())
+            if not operation.pending:
+                self.skills, _ = self._with(operation, operation.content, ())
             self.operations.append(operation)
             return
         # Samples are reflected on concurrently, so an overlapping one may have taught the same. Only here, in the lane,
@@ -385,6 +386,9 @@ class _BatchProofs:
             attempt = await self._attempt(operation, fallback)
         if attempt.passed is False and self._step.unproven == "drop":
             self._drop(operation, attempt, retries, "the case that taught it fails with it")
+            return
+        if attempt.passed is False and self._step.unproven == "pending":
+            self._leave_pending(operation, attempt, retries)
             return
         # Only a text that has not failed is worth the calls that look for regressions.
         if attempt.passed is not False:
@@ -650,6 +654,21 @@ class _BatchProofs:
         wrong = operation.cases[0].wrong
         after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(operation, attempt.passed, wrong, after, retries, reason))
+
+    def _leave_pending(self, operation: UpdateOperation, attempt: _Attempt, retries: int) -> None:
+        """Pass the operation on with the text of the role, as one that agents are not shown."""
+        for case in operation.cases:
+            self.asked.pop(case.id, None)
+        found = {case.id: attempt.outcomes.get(case.id) for case in operation.cases}
+        cases = tuple(
+            case if (outcome := found[case.id]) is None else self._prover.judged(case, outcome.passed, outcome.answer)
+            for case in operation.cases
+        )
+        reason = "the case that taught it fails with it"
+        done = dataclasses.replace(operation, cases=cases, pending=reason)
+        self.operations.append(done)
+        after = self._prover.hidden(attempt.answer)
+        self.notes.append(ProofNote(done, False, operation.cases[0].wrong, after, retries))
 
     def _join(self, skill: Skill, cases: Sequence[SkillCase]) -> None:
         """Add cases to a skill that has the same deciding values; only the final test asks them."""
