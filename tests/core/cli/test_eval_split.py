@@ -17,6 +17,7 @@ from ace.skillbook import Skillbook
 from tests.support.command_line import ACE, Run, ace, command_environment
 from tests.support.corrected_runs import CORRECTION, RULE, chat, shop, write_runs
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.workspace.project import ROOT
 
 
 @pytest.fixture
@@ -262,3 +263,28 @@ def test_personal_data_of_older_runs_is_not_sent(here: Run, model: list[str], se
     memories = [text for text in answering if CORRECTION in text]
     assert any("kettle" in text for text in memories)
     assert not any("ann@firma-nord.de" in text for text in memories)
+
+
+def test_the_example_traces_of_the_repository_can_be_measured(here: Run) -> None:
+    said = {
+        "Wrong by a factor of 100": ("125000 euros", "1250.00 euros"),
+        "You must not promise that": ("we have refunded your 640 euros", "a colleague will call you"),
+    }
+
+    def script(request: ScriptedRequest) -> Mapping[str, Any] | str:
+        if request.role == "judgements":
+            found = [(quote, *texts) for quote, texts in said.items() if quote in request.text]
+            names = ("message", "quote", "wrong", "right")
+            return {"judgements": [dict(zip(names, ("3", *texts), strict=True)) for texts in found]}
+        if request.role == "agent":
+            return {"reasoning": "", "final_answer": "I do not know."}
+        return shop(request)
+
+    with ScriptedServer(script) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        done = here("eval", ROOT / "examples" / "traces", "--split", "0.8", *model)
+    assert done.code == 0, done.err
+    assert "4 of 8 runs have no time, so they are taken in the order found" in done.err
+    assert "The other 2 have 2 mistakes. Repeated:" in done.out
+    [learned] = [line for line in done.out.splitlines() if line.startswith("with skills")]
+    assert "2 of 2" in learned
