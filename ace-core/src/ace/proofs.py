@@ -14,6 +14,7 @@ from ace._internal.arguments import checked_class, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, call_environment, finished
 from ace.calls.model_calls import CallScope, call_scope, current_call_scope, redactor_for
 from ace.cases import answer_passes, worked_example
+from ace.cases.values import competes
 from ace.context import SelectedSkills, SkillbookView
 from ace.environments import Sample
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError, encodable
@@ -125,7 +126,7 @@ class CaseProver:
         self.retrieval = retrieval
         self.role = role
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[str, bool | None]] = {}
+        self._known: dict[tuple[str, str, int], tuple[str, bool | None]] = {}
         self._samples: dict[str, ACESample] = {}
 
     @property
@@ -160,6 +161,45 @@ class CaseProver:
             skills: The skills, in the order of the book.
         """
         return self._digest(self.shown(question, skills))
+
+    def setting(self, case: SkillCase, skills: Sequence[Skill]) -> str:
+        """Return a hash of the shown texts that can change the answer to a case. No model is asked.
+
+        These are the texts of the skills that have the case, and of those that compete with them: they fit the
+        question at least as well, or contain the wrong answer. A case whose setting is the same as when it was asked
+        does not have to be asked again.
+
+        Args:
+            skills: The skills, in the order of the book.
+
+        Example:
+            >>> from ace.skill import CaseCheck, Skill, SkillCase
+            >>> from ace.roles import Agent
+            >>> from ace.providers import LiteLLMClient
+            >>> prover = CaseProver(Agent(LiteLLMClient("gpt-4o-mini")))
+            >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
+            >>> own = Skill("a-00001", "a", "High water is at 14h30.", cases=(case,))
+            >>> dogs, tides = Skill("b-00001", "b", "Dogs bark."), Skill("a-00002", "a", "Round high water up.")
+            >>> prover.setting(case, [own]) == prover.setting(case, [own, dogs])
+            True
+            >>> prover.setting(case, [own]) == prover.setting(case, [own, tides])
+            False
+        """
+        own = {skill.id for skill in skills if any(other.id == case.id for other in skill.cases)}
+        shown = self.shown(case.question, skills)
+        texts = [skill.content for skill in shown if skill.id in own]
+        texts += [skill.content for skill in shown if skill.id not in own and competes(skill.content, case, texts)]
+        return _hash(texts)
+
+    def can_judge(self, case: SkillCase) -> bool:
+        """Return whether an answer to a case can be judged, so that asking its question is worthwhile.
+
+        Args:
+            case: The case.
+        """
+        if case.check.kind == "environment":
+            return case.check.value in self.environments
+        return case.check.kind != "judge" or self.judge is not None
 
     def hidden(self, text: str) -> str:
         """Return a text, such as an answer to be stored, with personal data and keys redacted."""
@@ -202,12 +242,15 @@ class CaseProver:
         """
         return await self.outcome_with(ON_LOOP, case, skills)
 
-    async def outcome_with(self, calling: Calling, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+    async def outcome_with(
+        self, calling: Calling, case: SkillCase, skills: Sequence[Skill], *, attempt: int = 1
+    ) -> CaseOutcome:
         """Like `outcome`, for code that works both ways.
 
         Args:
             calling: How the agent is called: `BLOCKING` from plain code, `ON_LOOP` from asynchronous code.
             skills: The skills to choose from, in the order of the book.
+            attempt: With another number, the question is asked again with the same skills.
 
         Raises:
             LLMCallError: The model could not be reached.
@@ -215,13 +258,13 @@ class CaseProver:
         """
         chosen = await calling.function(functools.partial(self.shown, case.question, skills))
         seen = self._digest(chosen)
-        key = (case.id, seen)
+        key = (case.id, seen, attempt)
         with self._lock:
             known = self._known.get(key)
         if known is None:
             # An agent that chooses itself is given all skills to choose from, as in a run.
             view = await calling.function(functools.partial(self._chosen, case.question, skills))
-            with call_scope(_scope_of(case, seen, self.role)):
+            with call_scope(_scope_of(case, seen, self.role, attempt)):
                 known = await self._asked(calling, case, view)
             with self._lock:
                 known = self._known.setdefault(key, known)
@@ -240,7 +283,7 @@ class CaseProver:
             f"{skill.content}\n{worked_example(skill.cases[0])}" if with_examples and skill.cases else skill.content
             for skill in shown
         ]
-        return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return _hash(texts)
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
         """Let the environment judge further answers to a case with the original sample of the case.
@@ -312,13 +355,18 @@ class CaseProver:
         return verdict.passes
 
 
+def _hash(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _view_of(skills: Sequence[Skill]) -> SelectedSkills:
     from ace.skillbook.book import Skillbook
 
     return SelectedSkills(SkillbookView(Skillbook()), [skill for skill in skills if skill.is_active])
 
 
-def _scope_of(case: SkillCase, seen: str, role: str) -> CallScope:
+def _scope_of(case: SkillCase, seen: str, role: str, attempt: int) -> CallScope:
     """Return the scope in which a case is asked, with separate recorded answers for each set of shown skills."""
-    scope = replace(current_call_scope(), epoch=0, sample=f"case {case.id} {seen}", attempts={})
+    name = f"case {case.id} {seen}" + (f" {attempt}" if attempt > 1 else "")
+    scope = replace(current_call_scope(), epoch=0, sample=name, attempts={})
     return scope.asked_by(role)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
+from ace.retrieval import words
 from ace.skill import SkillCase
 
 __all__ = [
     "FUNCTION_WORDS",
     "SENTENCE_END",
+    "competes",
     "content_words",
     "deciding_values",
     "has_digit",
@@ -24,6 +27,7 @@ __all__ = [
     "numbers_in",
     "right_values",
     "tokens",
+    "with_example",
     "worked_example",
 ]
 
@@ -325,9 +329,10 @@ def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequenc
 
 
 def worked_example(case: SkillCase) -> str:
-    """Return the case as one line that shows the right and the wrong answer to its question.
+    """Return the case as one line that shows the right answer to its question.
 
-    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty.
+    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. The
+    wrong answer is not shown, because small models copy it.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -336,11 +341,62 @@ def worked_example(case: SkillCase) -> str:
     """
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
-    if not answer:
-        return ""
-    example = f"Example: {_shown(case.question, ())} -> {answer}"
-    wrong = " ".join(case.wrong.split())
-    return f"{example} (not: {wrong})" if wrong and len(wrong) <= _LONGEST_EXAMPLE // 2 else example
+    return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""
+
+
+def with_example(text: str, case: SkillCase) -> str:
+    """Return the text of a skill with the worked example of a case after it; unchanged if it has it, or there is none.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("High water?", CaseCheck("contains", "14h30"), expected="14h30")
+        >>> with_example("Write times with an h.", case)
+        'Write times with an h. Example: High water? -> 14h30'
+    """
+    example = worked_example(case)
+    return text if not example or example in text else f"{text} {example}"
+
+
+def competes(text: str, case: SkillCase, own: Sequence[str]) -> bool:
+    """Return whether a text can change the answer to a case that the agent gives with other texts.
+
+    It can if it fits the question at least as well as they do, by the words that it shares with the question, or if it
+    contains the wrong answer of the case.
+
+    Args:
+        text: The text of a skill.
+        case: The case of another skill.
+        own: The texts of the skills that have the case.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("Who signs an offer?", CaseCheck("contains", "Ann"), wrong="Ben", expected="Ann")
+        >>> own = ["An offer is signed by Ann."]
+        >>> competes("Offers of spare parts are signed by Ben.", case, own), competes("Dogs bark.", case, own)
+        (True, False)
+    """
+    asked, found = _vocabulary(case.question), _vocabulary(text)
+    shared = len(asked.stems & found.stems)
+    if shared and shared >= max((len(asked.stems & _vocabulary(other).stems) for other in own), default=0):
+        return True
+    return not found.words.isdisjoint(_vocabulary(case.wrong).values - _vocabulary(case.expected).words - asked.words)
+
+
+class _Vocabulary(NamedTuple):
+    """The words of a text in lower case."""
+
+    words: frozenset[str]
+    stems: frozenset[str]
+    """The stems of all but function words."""
+    values: frozenset[str]
+    """The numbers, codes and names."""
+
+
+@functools.lru_cache(maxsize=20_000)
+def _vocabulary(text: str) -> _Vocabulary:
+    found = tokens(text)
+    stems = frozenset(words(" ".join(content_words(text))))
+    return _Vocabulary(frozenset(map(str.lower, found)), stems, frozenset(map(str.lower, filter(is_strong, found))))
 
 
 def content_words(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from ace.steps.trace_facts import KnownOfTask, known_of_task
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
-    from ace.steps.prove import ProofNote
+    from ace.steps.batch_proofs import ProofNote
     from ace.updates import UpdateOperation
 
 __all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]

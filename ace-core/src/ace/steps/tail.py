@@ -135,17 +135,15 @@ def tail_steps(
     keep_read = settings.insights is not None or settings.artifacts is not None
     reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None, keep_read=keep_read)
     apply = ApplyStep(skillbook, guard=guard, settings=settings)
-    steps: list[StepProtocol[ACEStepContext]] = [
-        reflect,
-        TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow, settings=settings),
-        apply,
-    ]
+    proof = None
     if prover is not None:
         proof = ProveStep(
             prover.agent, skillbook=skillbook, prover=prover, reflector=reflector, guard=guard, settings=settings
         )
-        steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
+    update = UpdateStep(skill_manager, allow=allow, proof=proof, settings=settings)
+    steps: list[StepProtocol[ACEStepContext]] = [reflect, TagStep(skillbook), update, apply]
+    if prover is not None and proof is not None:
+        steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, apply]
     if settings.gate is not None:
         steps.insert(-1, GateStep(settings.gate, skillbook, apply=apply))
     client = getattr(reflector, "llm", None)
