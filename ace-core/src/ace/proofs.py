@@ -39,25 +39,26 @@ _LONGEST_ANSWER = 2000
 """The maximum length of an answer that is stored in a case, in characters."""
 
 _JUDGE_PROMPT = """\
-You check whether an answer meets a requirement. Be strict: if the answer meets it only in part, is ambiguous, or names
-several alternatives, it does not.
+You check whether an answer is right. It may use other words, and need not say more than the question asks. It is not
+right if it states another fact, is right only in part, is ambiguous, or names several alternatives.
 
-# Question
+Question: Where do the keys go?
+What is right: They hang on the board in the office.
+Answer: On the office's key board.
+Verdict: {"difference": "none", "passes": true}
 
-{question}
+Question: Where do the keys go?
+What is right: They hang on the board in the office.
+Answer: The keys are put under the mat.
+Verdict: {"difference": "the mat instead of the board", "passes": false}
 
-# Context
+Question: What does a stamp for a letter abroad cost?
+What is right: 2 at home, 3 abroad
+Answer: It is 2.
+Verdict: {"difference": "2 is the price at home", "passes": false}
 
-{context}
-
-# Answer
-
-{answer}
-
-# Requirement
-
-{rubric}
 """
+"""The beginning of the prompt for a judge; the answer to be judged follows in the same form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class CaseProver:
 
     Args:
         agent: The agent; its `generate` may be `async def`.
-        judge: A client that answers the checks of kind `judge`; without one they are not judged.
+        judge: A client that judges the answers about which code cannot tell, such as those to checks of kind `judge`;
+            without one they are not judged.
         environments: The environments for checks of kind `environment`, by name; with others they are not judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`. Without one, an agent that `ShowsSkills`
             chooses, and any other agent sees all skills that it is given.
@@ -166,7 +168,7 @@ class CaseProver:
         """Return a hash of the shown texts that can change the answer to a case. No model is asked.
 
         These are the texts of the skills that have the case, and of those that compete with them: they fit the
-        question at least as well, or contain the wrong answer. A case whose setting is the same as when it was asked
+        question better, or contain the wrong answer. A case whose setting is the same as when it was asked
         does not have to be asked again.
 
         Args:
@@ -178,7 +180,7 @@ class CaseProver:
             >>> from ace.providers import LiteLLMClient
             >>> prover = CaseProver(Agent(LiteLLMClient("gpt-4o-mini")))
             >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
-            >>> own = Skill("a-00001", "a", "High water is at 14h30.", cases=(case,))
+            >>> own = Skill("a-00001", "a", "The tide is at 14h30.", cases=(case,))
             >>> dogs, tides = Skill("b-00001", "b", "Dogs bark."), Skill("a-00002", "a", "Round high water up.")
             >>> prover.setting(case, [own]) == prover.setting(case, [own, dogs])
             True
@@ -192,11 +194,7 @@ class CaseProver:
         return _hash(texts)
 
     def can_judge(self, case: SkillCase) -> bool:
-        """Return whether an answer to a case can be judged, so that asking its question is worthwhile.
-
-        Args:
-            case: The case.
-        """
+        """Return whether an answer to a case can be judged, so that asking its question is worthwhile."""
         if case.check.kind == "environment":
             return case.check.value in self.environments
         return case.check.kind != "judge" or self.judge is not None
@@ -317,7 +315,8 @@ class CaseProver:
             case "judge":
                 return await self._judge_says(calling, case, output.final_answer)
             case _:
-                return answer_passes(case, output.final_answer)
+                passed = answer_passes(case, output.final_answer)
+                return passed if passed is not None else await self._judge_says(calling, case, output.final_answer)
 
     async def _environment_says(
         self, calling: Calling, case: SkillCase, sample: ACESample, output: AgentOutput
@@ -342,9 +341,17 @@ class CaseProver:
         from ace.outputs import CaseVerdict
         from ace.roles.role_answers import usable_answer  # both import pydantic
 
-        prompt = _JUDGE_PROMPT.format(
-            question=case.question, context=case.context or "(none)", answer=answer, rubric=case.check.value
-        )
+        fields = {
+            "Question": case.question,
+            "Context": case.context,
+            "What is right": case.expected or (case.check.value if case.check.kind != "judge" else ""),
+            "What is wrong": case.wrong,
+            "Correction": case.correction,
+            "Requirement": case.check.value if case.check.kind == "judge" else "",
+            "Answer": answer,
+        }
+        lines = [f"{title}: {' '.join(text.split())}\n" for title, text in fields.items() if text.strip()]
+        prompt = f"{_JUDGE_PROMPT}{''.join(lines)}Verdict:"
         try:
             verdict = await usable_answer(
                 calling, self.judge, prompt, CaseVerdict, lambda verdict: None, role=self.role, max_retries=1

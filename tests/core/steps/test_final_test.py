@@ -47,7 +47,7 @@ def case_of(question: str, value: str, *, kind: CheckKind = "contains", wrong: s
 
 
 ELSE = "Something else is true of the shelf of ware one, two, three, 1 or 2, and of who is on duty on Monday."
-"""A text that fits the questions here as well as the skills that answer them."""
+"""A text that fits the questions here better than the skills that answer them."""
 ONE = case_of("Shelf of ware one?", "S-1")
 TWO = case_of("Shelf of ware two?", "S-2", wrong="S-9")
 
@@ -100,7 +100,7 @@ def test_what_an_agent_raises_in_the_final_test_does_not_end_the_run(caplog: pyt
 def test_two_skills_with_the_same_case_get_the_same_result() -> None:
     book = Skillbook()
     answer = Answering(lambda question, texts: "S-9" if "Something else" in texts else "S-1")
-    texts = ("Ware one is on S-1.", "The shelf of ware one: S-1.")
+    texts = ("Ware one is on S-1.", "Ware one: S-1.")
     operations = [UpdateOperation("ADD", section="x", content=text, cases=(ONE,)) for text in texts]
     end_after(book, answer, operations)
     assert [skill.proof for skill in book.skills() if skill.cases] == ["failing", "failing"]
@@ -184,7 +184,7 @@ def test_a_case_is_known_if_a_skill_has_its_value_and_the_answer_is_correct(
 @pytest.mark.parametrize("where", ["proof", "final test"])
 def test_the_answer_that_a_case_keeps_is_redacted(where: str) -> None:
     book = Skillbook()
-    case = case_of("Who is on duty on Monday?", "Ida")
+    case = case_of("Who is on duty on Monday?", "Ida", kind="regex")
     agent = Answering(lambda question, texts: SECRET if where == "proof" or "Something else" in texts else "Ida")
     added = UpdateOperation("ADD", section="d", content="On Monday it is Ida.", cases=(case,))
     end_after(book, agent, [added])
@@ -219,7 +219,8 @@ def test_a_pattern_of_a_record_that_does_not_compile_yields_no_case() -> None:
 
 
 def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
-    ida, bo = case_of("Who is on duty on Monday?", "Ida"), case_of("Who is on duty on Tuesday?", "Bo")
+    ida = case_of("Who is on duty on Monday?", "Ida", kind="regex")
+    bo = case_of("Who is on duty on Tuesday?", "Bo", kind="regex")
     book = Skillbook()
     first = book.add_skill("d", "On Monday Ida is on duty.", cases=[ida])
     second = book.add_skill("d", "On Tuesday Bo is on duty.", cases=[bo])
@@ -271,7 +272,7 @@ def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_if_its_proof_took
     book = Skillbook()
     far = book.add_skill("y", "Dogs bark.", cases=[OTHER])
     book.put_cases(far.id, [OTHER])
-    old = book.add_skill("x", "Shelf of ware one is S-1.", cases=[ONE])
+    old = book.add_skill("x", "Ware one has S-1.", cases=[ONE])
     book.put_cases(old.id, [ONE])
     asked: list[str] = []
 
@@ -299,7 +300,7 @@ def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_if_its_proof_took
 
 def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_time_it_is_written() -> None:
     book = Skillbook()
-    skill = book.add_skill("x", "Shelf of ware one is S-1.", cases=[TWO])
+    skill = book.add_skill("x", "Ware one has S-1.", cases=[TWO])
 
     def answer(question: str, texts: str) -> str:
         return "S-1" if "S-1" in texts and ("ware nine" not in texts or worked_example(case) in texts) else "S-9"
@@ -372,7 +373,7 @@ def test_a_skill_that_is_edited_during_the_final_test_keeps_the_edit_and_gets_no
 def test_the_results_of_the_final_test_have_a_time_and_are_one_version(tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
         added = [
-            UpdateOperation("ADD", section="x", content=f"Ware {n}: S-{n}.", cases=(case_of(f"Ware {n}?", f"S-{n}"),))
+            UpdateOperation("ADD", section="x", content=f"No. {n}: S-{n}.", cases=(case_of(f"Ware {n}?", f"S-{n}"),))
             for n in (1, 2)
         ]
         answer = Answering(lambda question, texts: f"S-{question[-2]}")

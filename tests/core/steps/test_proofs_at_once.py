@@ -83,7 +83,7 @@ def right(question: str, texts: str) -> str:
 def book_of(count: int) -> Skillbook:
     book = Skillbook()
     for number in range(count):
-        skill = book.add_skill("x", f"Ware {number} is on shelf S-{number}.", cases=[shelf(number)])
+        skill = book.add_skill("x", f"Number {number} is at S-{number}.", cases=[shelf(number)])
         book.put_cases(skill.id, [shelf(number)])
     return book
 
@@ -145,7 +145,7 @@ def test_the_cases_of_the_final_test_are_asked_at_once() -> None:
     agent = Meeting(right)
     step = ProveStep(agent, skillbook=book, regression_cases=0, workers=3)
     for number in range(7):
-        text = f"Ware {number} is on shelf S-{number}."
+        text = f"Number {number} is at S-{number}."
         proven(step, book, UpdateOperation("ADD", section="x", content=text, cases=(shelf(number),)))
     book.add_skill("x", UNLIKE)
     assert agent.most == 1
@@ -202,7 +202,7 @@ def test_an_error_of_the_model_ends_the_final_test_and_changes_nothing() -> None
 
     step = ProveStep(Meeting(answer), skillbook=book, regression_cases=0, workers=3)
     for number in range(7):
-        text = f"Ware {number} is on shelf S-{number}."
+        text = f"Number {number} is at S-{number}."
         proven(step, book, UpdateOperation("ADD", section="x", content=text, cases=(shelf(number),)))
     book.add_skill("x", UNLIKE)
     before, is_down = book.dumps(), True

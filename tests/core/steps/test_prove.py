@@ -438,8 +438,8 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
     )
 
     def script(request: ScriptedRequest) -> Any:
-        if "# Requirement" in request.text:
-            return {"passes": "Good morning" in request.text.partition("# Answer")[2].partition("# Requirement")[0]}
+        if "\nRequirement: " in request.text:
+            return {"passes": "Good morning" in request.text.rpartition("\nAnswer: ")[2]}
         return correcting_script(polite)(request)
 
     case = SkillCase.make(

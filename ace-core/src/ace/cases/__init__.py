@@ -1,7 +1,6 @@
 """Cases: extracts the questions that skills are learned from out of traces, and checks answers to them strictly."""
 
 from ace.cases.checks import (
-    answer_passes,
     cases_of,
     check_for,
     check_of_correction,
@@ -17,6 +16,7 @@ from ace.cases.corrections import (
     steps_of_dialogue,
 )
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
+from ace.cases.verdicts import answer_passes
 
 __all__ = [
     "accepted_answer",

@@ -14,6 +14,7 @@ from ace.skill import SkillCase
 __all__ = [
     "FUNCTION_WORDS",
     "SENTENCE_END",
+    "SPELLINGS",
     "competes",
     "content_words",
     "deciding_values",
@@ -80,7 +81,8 @@ _UNITS: Final = (
     ("€", "EUR", "euro", "euros"),
     ("$", "USD", "dollar", "dollars"),
 )
-_SPELLINGS: Final = {name.casefold(): names for names in _UNITS for name in names}
+SPELLINGS: Final = {name.casefold(): names for names in _UNITS for name in names}
+"""The spellings of a unit, its symbol first, by each of them."""
 _SHORT_UNITS: Final = "|".join(re.escape(names[0]) for names in _UNITS)
 
 _DIGITS: Final = "\\d{1,3}(?:[,.'\u00a0\u202f]\\d{3})+(?:[.,]\\d+)?|\\d+(?:[.,]\\d+)?"
@@ -360,7 +362,7 @@ def with_example(text: str, case: SkillCase) -> str:
 def competes(text: str, case: SkillCase, own: Sequence[str]) -> bool:
     """Return whether a text can change the answer to a case that the agent gives with other texts.
 
-    It can if it fits the question at least as well as they do, by the words that it shares with the question, or if it
+    It can if it fits the question better than they do, by the words that it shares with the question, or if it
     contains the wrong answer of the case.
 
     Args:
@@ -376,8 +378,8 @@ def competes(text: str, case: SkillCase, own: Sequence[str]) -> bool:
         (True, False)
     """
     asked, found = _vocabulary(case.question), _vocabulary(text)
-    shared = len(asked.stems & found.stems)
-    if shared and shared >= max((len(asked.stems & _vocabulary(other).stems) for other in own), default=0):
+    best = max((len(asked.stems & _vocabulary(other).stems) for other in own), default=0)
+    if len(asked.stems & found.stems) > best:
         return True
     return not found.words.isdisjoint(_vocabulary(case.wrong).values - _vocabulary(case.expected).words - asked.words)
 
@@ -630,7 +632,7 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
     pattern = ""
     for place, word in enumerate(words):
         value = number_in(word)
-        spellings = _SPELLINGS.get(word.casefold(), ())
+        spellings = SPELLINGS.get(word.casefold(), ())
         follows_number = bool(numbers) and numbers[-1][0] == place - 1
         gap = "" if not place else r"\s*" if follows_number and spellings else r"\s+"
         if value is not None:

@@ -1,4 +1,4 @@
-"""The proofs of the operations of one sample: which texts are tried, what is asked, and what becomes of an operation.
+"""The proofs of the operations of one sample: which texts are tried, what is asked, and which operations are applied.
 
 An operation with cases takes these states, in this order:
 
@@ -132,7 +132,7 @@ class BatchProofs:
         the outcomes, so `prove` does not ask them again.
 
         Args:
-            operations: The operations of the sample.
+            operations: All operations of the sample, in their order.
         """
         values = Counter(frozenset(values_to_hold(operation.cases[0])) for operation in operations if operation.cases)
         works = []
@@ -153,11 +153,7 @@ class BatchProofs:
         await self._calling.each(works, self._workers)
 
     async def prove(self, operation: UpdateOperation) -> None:
-        """Prove an operation, and add it to `operations` in the form in which it is to be applied.
-
-        Args:
-            operation: The operation.
-        """
+        """Prove an operation, and add it to `operations` in the form in which it is to be applied."""
         if operation.type == "REMOVE":
             self.skills = [skill for skill in self.skills if skill.id != operation.skill_id]
         if not self._is_tried(operation):

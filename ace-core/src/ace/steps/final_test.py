@@ -54,7 +54,7 @@ class FinalTest:
 
     Args:
         prover: Asks the questions.
-        book: The book.
+        book: The skillbook that the run has written.
         asked: The setting in which each case of the run was last asked, by id; empty if it was not asked.
         last_index: The `global_sample_index` of the last sample.
         workers: How many questions are asked at once.
@@ -183,12 +183,7 @@ class FinalTest:
 
 
 def asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
-    """Return what a store has recorded about the cases of a run, for a resumed run.
-
-    Args:
-        book: The book.
-        run_id: The run.
-    """
+    """Return what the store of a skillbook has recorded about the cases of a run, for a resumed run."""
     if book.store is None or not run_id:
         return {}
     asked: dict[str, str] = {}

@@ -198,4 +198,8 @@ def _prover(
     if settings.prove == "auto" and getattr(agent, "can_be_asked_again", False) is not True:
         return None
     environments = {} if environment is None else {type(environment).__name__: environment}
-    return CaseProver(agent, judge=settings.judge, environments=environments, retrieval=retrieval)
+    # The model that answers also judges what code cannot, unless another client is given.
+    judge = settings.judge
+    if judge is None and callable(getattr(getattr(agent, "llm", None), "complete_structured", None)):
+        judge = getattr(agent, "llm", None)
+    return CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
