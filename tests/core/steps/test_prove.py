@@ -74,6 +74,21 @@ def test_a_rule_that_lost_its_threshold_is_pending_as_it_was_written() -> None:
     assert calls["agent"] == 0
 
 
+def test_a_rule_is_not_held_back_for_a_part_of_a_code() -> None:
+    trip = Lesson(
+        "Which timetable has trip 4?",
+        "none",
+        "No, trip 4 has the timetable kind4.",
+        "kind4",
+        "Trip 4 has the timetable kind4.",
+        "kind4",
+    )
+    book = Skillbook()
+    calls, _ = learned(book, correcting_script(trip), chats([trip]))
+    assert [(skill.content, skill.proof) for skill in book.skills()] == [(trip.rule, "proven")]
+    assert calls == {"reflector": 1, "skill_manager": 1, "agent": 1}
+
+
 def test_a_rule_that_fails_gets_its_example_after_what_the_model_wrote() -> None:
     useless = replace(TIDE, rule="The tables have an h, as in 14h30.", needs="\0")
     book = Skillbook()

@@ -209,7 +209,9 @@ class BatchProofs:
             if attempt.passed is not False:
                 break
         written = attempt  # what the role wrote, which a failed proof does not change
-        for retry in range(self._settings.retries if self._settings.reflector is not None else 0):
+        # Where only a judge can tell, each further text costs three calls, and its verdict says little about the next.
+        can_retry = self._settings.reflector is not None and case.check.kind != "judge"
+        for retry in range(self._settings.retries if can_retry else 0):
             problem = attempt.problem or _narrowness(attempt.text, case)
             if not problem:
                 break
@@ -526,7 +528,10 @@ def _uncovered(text: str, case: SkillCase) -> str:
     """Describe what a rule lacks or inverts; empty if neither is true."""
     if not was_corrected(case):
         return ""
-    if missing := missing_values(text, case):
+    # What is left of a code without the number of its case decides nothing: no text is held back for it.
+    said = {word.lower() for word in tokens(case.correction)}
+    missing = [value for value in missing_values(text, case) if said.issuperset(map(str.lower, tokens(value)))]
+    if missing:
         return f"It lacks {', '.join(missing)}."
     number = inverted_number(text, case)
     return f"It gives the wrong answer for its condition on {number}." if number else ""
