@@ -4,6 +4,9 @@
 this process that sleeps, so the figures are wall time. With different lessons, every update that was requested ahead is
 used. With repeated rules, many have to be requested again, because another trace has taught the rule in the meantime.
 
+In "proven lessons", the traces have right answers that nothing but the lesson gives, and each lesson is proven: the
+baseline is the same run without proofs.
+
 Exits 1 if something else was learned than with one worker, or if there were too many calls, never because of time.
 """
 
@@ -33,11 +36,18 @@ SECONDS = 0.06
 RULES = 4
 GOAL = 600
 """Milliseconds, for different lessons and 16 workers."""
+MOST_OF_PROOFS = 2.5
+"""The goal for a run with proofs: its largest time, as a multiple of the time without them."""
 
 
 def different_lesson(number: int) -> str:
     """Return a lesson that has no word in common with another one."""
     return f"Alpha{number} beta{number} gamma{number} delta{number}."
+
+
+def right_answer(lesson: str) -> str:
+    """Return the answer that a lesson gives."""
+    return lesson.split()[1]
 
 
 def repeated_rule(number: int) -> str:
@@ -76,6 +86,8 @@ def _answer(role: str, lesson: str, prompt: str) -> dict[str, object]:
     if role == "ReflectorOutput":
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach")
         return {**dict.fromkeys(texts, "Read."), "key_insight": lesson}
+    if role == "AgentOutput":
+        return {"reasoning": "", "final_answer": right_answer(lesson) if lesson in prompt else "Nothing."}
     operation: dict[str, object] = {"type": "ADD", "section": "cases", "content": lesson}
     known = re.findall(rf"\[([\w-]+)\] {re.escape(lesson)}", prompt)
     if known:
@@ -83,17 +95,36 @@ def _answer(role: str, lesson: str, prompt: str) -> dict[str, object]:
     return {"reasoning": "Taught.", "operations": [operation]}
 
 
-def learned(lesson: Callable[[int], str], workers: int) -> tuple[Skillbook, Counter[str], float]:
+def learned(
+    lesson: Callable[[int], str], workers: int, *, has_truth: bool = False, **options: Any
+) -> tuple[Skillbook, Counter[str], float]:
     """Learn from all traces. Returns the skillbook, the calls of each role, and the wall time in milliseconds."""
     model, book = SlowModel(lesson), Skillbook(clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    traces = [{"question": f"What of case {number}?", "answer": "Nothing."} for number in range(TRACES)]
-    runner = TraceAnalyser.from_client(model, skillbook=book)
+    traces: list[dict[str, str]] = []
+    for number in range(TRACES):
+        truth = {"ground_truth": right_answer(lesson(number))} if has_truth else {}
+        traces.append({"question": f"What of case {number}?", "answer": "Nothing.", **truth})
+    runner = TraceAnalyser.from_client(model, skillbook=book, **options)
     started = time.perf_counter()
     results = runner.run(traces, workers=workers)
     milliseconds = (time.perf_counter() - started) * 1e3
     failed = [result.error for result in results if result.error is not None]
     require(not failed, f"{len(failed)} traces failed: {failed[:1]}")
     return book, model.calls, milliseconds
+
+
+def proven(workers: int) -> Ratio:
+    """Return the time of a run in which each lesson is proven, beside that of the same run without proofs.
+
+    Raises:
+        WrongResult: A lesson is not proven, or there were too many calls.
+    """
+    _, _, alone = learned(different_lesson, workers, has_truth=True, prove=False)
+    book, calls, wall = learned(different_lesson, workers, has_truth=True)
+    require([skill.proof for skill in book.skills()] == ["proven"] * TRACES, "not every lesson is proven")
+    require(calls["AgentOutput"] == TRACES, f"proven lessons: {calls}")
+    what = f"proven lessons, {workers} workers, {calls['AgentOutput']} proofs"
+    return Ratio(what, wall, "without proofs", alone, most=MOST_OF_PROOFS if workers == WORKERS[2] else None)
 
 
 def measured(*, quick: bool) -> list[Ratio]:
@@ -115,7 +146,7 @@ def measured(*, quick: bool) -> list[Ratio]:
             goal = GOAL if workers == 16 and lesson is different_lesson else None
             what = f"{name}, {workers} workers, {again} asked again"
             rows.append(Ratio(what, wall, "one worker", alone, most_measured=goal))
-    return rows
+    return [*rows, *(proven(workers) for workers in (WORKERS[1:] if not quick else WORKERS[2:3]))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from benchmarks import learning_workers
 
 def test_sixteen_workers_learn_what_one_does() -> None:
     rows = learning_workers.measured(quick=True)
-    assert [row.what.split(",")[0] for row in rows] == ["different lessons", "repeated rules"]
+    assert [row.what.split(",")[0] for row in rows] == ["different lessons", "repeated rules", "proven lessons"]
 
 
 def test_a_wrong_skillbook_ends_the_benchmark_with_an_error(

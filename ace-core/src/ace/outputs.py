@@ -131,8 +131,14 @@ class CaseVerdict(LenientOutput):
         True
     """
 
-    passes: bool = Field(description="true if the answer meets the whole requirement, else false.")
-    """Whether the answer meets the requirement."""
+    difference: Text = Field(
+        default="",
+        description="What the answer says differently, in a few words, or none.",
+        json_schema_extra={"maxLength": 80},
+    )
+    """What the answer says differently; a small model judges better if it says this first."""
+    passes: bool = Field(description="true if the answer is right, else false.")
+    """Whether the answer is right."""
 
 
 class ExtractedLearning(LenientOutput):

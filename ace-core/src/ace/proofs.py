@@ -14,6 +14,7 @@ from ace._internal.arguments import checked_class, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, call_environment, finished
 from ace.calls.model_calls import CallScope, call_scope, current_call_scope, redactor_for
 from ace.cases import answer_passes, worked_example
+from ace.cases.values import competes
 from ace.context import SelectedSkills, SkillbookView
 from ace.environments import Sample
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError, encodable
@@ -38,25 +39,26 @@ _LONGEST_ANSWER = 2000
 """The maximum length of an answer that is stored in a case, in characters."""
 
 _JUDGE_PROMPT = """\
-You check whether an answer meets a requirement. Be strict: if the answer meets it only in part, is ambiguous, or names
-several alternatives, it does not.
+You check whether an answer is right. It may use other words, and need not say more than the question asks. It is not
+right if it states another fact, is right only in part, is ambiguous, or names several alternatives.
 
-# Question
+Question: Where do the keys go?
+What is right: They hang on the board in the office.
+Answer: On the office's key board.
+Verdict: {"difference": "none", "passes": true}
 
-{question}
+Question: Where do the keys go?
+What is right: They hang on the board in the office.
+Answer: The keys are put under the mat.
+Verdict: {"difference": "the mat instead of the board", "passes": false}
 
-# Context
+Question: What does a stamp for a letter abroad cost?
+What is right: 2 at home, 3 abroad
+Answer: It is 2.
+Verdict: {"difference": "2 is the price at home", "passes": false}
 
-{context}
-
-# Answer
-
-{answer}
-
-# Requirement
-
-{rubric}
 """
+"""The beginning of the prompt for a judge; the answer to be judged follows in the same form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class CaseProver:
 
     Args:
         agent: The agent; its `generate` may be `async def`.
-        judge: A client that answers the checks of kind `judge`; without one they are not judged.
+        judge: A client that judges the answers about which code cannot tell, such as those to checks of kind `judge`;
+            without one they are not judged.
         environments: The environments for checks of kind `environment`, by name; with others they are not judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`. Without one, an agent that `ShowsSkills`
             chooses, and any other agent sees all skills that it is given.
@@ -125,7 +128,7 @@ class CaseProver:
         self.retrieval = retrieval
         self.role = role
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[str, bool | None]] = {}
+        self._known: dict[tuple[str, str, int], tuple[str, bool | None]] = {}
         self._samples: dict[str, ACESample] = {}
 
     @property
@@ -160,6 +163,41 @@ class CaseProver:
             skills: The skills, in the order of the book.
         """
         return self._digest(self.shown(question, skills))
+
+    def setting(self, case: SkillCase, skills: Sequence[Skill]) -> str:
+        """Return a hash of the shown texts that can change the answer to a case. No model is asked.
+
+        These are the texts of the skills that have the case, and of those that compete with them: they fit the
+        question better, or contain the wrong answer. A case whose setting is the same as when it was asked
+        does not have to be asked again.
+
+        Args:
+            skills: The skills, in the order of the book.
+
+        Example:
+            >>> from ace.skill import CaseCheck, Skill, SkillCase
+            >>> from ace.roles import Agent
+            >>> from ace.providers import LiteLLMClient
+            >>> prover = CaseProver(Agent(LiteLLMClient("gpt-4o-mini")))
+            >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
+            >>> own = Skill("a-00001", "a", "The tide is at 14h30.", cases=(case,))
+            >>> dogs, tides = Skill("b-00001", "b", "Dogs bark."), Skill("a-00002", "a", "Round high water up.")
+            >>> prover.setting(case, [own]) == prover.setting(case, [own, dogs])
+            True
+            >>> prover.setting(case, [own]) == prover.setting(case, [own, tides])
+            False
+        """
+        own = {skill.id for skill in skills if any(other.id == case.id for other in skill.cases)}
+        shown = self.shown(case.question, skills)
+        texts = [skill.content for skill in shown if skill.id in own]
+        texts += [skill.content for skill in shown if skill.id not in own and competes(skill.content, case, texts)]
+        return _hash(texts)
+
+    def can_judge(self, case: SkillCase) -> bool:
+        """Return whether an answer to a case can be judged, so that asking its question is worthwhile."""
+        if case.check.kind == "environment":
+            return case.check.value in self.environments
+        return case.check.kind != "judge" or self.judge is not None
 
     def hidden(self, text: str) -> str:
         """Return a text, such as an answer to be stored, with personal data and keys redacted."""
@@ -202,12 +240,15 @@ class CaseProver:
         """
         return await self.outcome_with(ON_LOOP, case, skills)
 
-    async def outcome_with(self, calling: Calling, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+    async def outcome_with(
+        self, calling: Calling, case: SkillCase, skills: Sequence[Skill], *, attempt: int = 1
+    ) -> CaseOutcome:
         """Like `outcome`, for code that works both ways.
 
         Args:
             calling: How the agent is called: `BLOCKING` from plain code, `ON_LOOP` from asynchronous code.
             skills: The skills to choose from, in the order of the book.
+            attempt: With another number, the question is asked again with the same skills.
 
         Raises:
             LLMCallError: The model could not be reached.
@@ -215,13 +256,13 @@ class CaseProver:
         """
         chosen = await calling.function(functools.partial(self.shown, case.question, skills))
         seen = self._digest(chosen)
-        key = (case.id, seen)
+        key = (case.id, seen, attempt)
         with self._lock:
             known = self._known.get(key)
         if known is None:
             # An agent that chooses itself is given all skills to choose from, as in a run.
             view = await calling.function(functools.partial(self._chosen, case.question, skills))
-            with call_scope(_scope_of(case, seen, self.role)):
+            with call_scope(_scope_of(case, seen, self.role, attempt)):
                 known = await self._asked(calling, case, view)
             with self._lock:
                 known = self._known.setdefault(key, known)
@@ -240,7 +281,7 @@ class CaseProver:
             f"{skill.content}\n{worked_example(skill.cases[0])}" if with_examples and skill.cases else skill.content
             for skill in shown
         ]
-        return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return _hash(texts)
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
         """Let the environment judge further answers to a case with the original sample of the case.
@@ -274,7 +315,8 @@ class CaseProver:
             case "judge":
                 return await self._judge_says(calling, case, output.final_answer)
             case _:
-                return answer_passes(case, output.final_answer)
+                passed = answer_passes(case, output.final_answer)
+                return passed if passed is not None else await self._judge_says(calling, case, output.final_answer)
 
     async def _environment_says(
         self, calling: Calling, case: SkillCase, sample: ACESample, output: AgentOutput
@@ -299,9 +341,17 @@ class CaseProver:
         from ace.outputs import CaseVerdict
         from ace.roles.role_answers import usable_answer  # both import pydantic
 
-        prompt = _JUDGE_PROMPT.format(
-            question=case.question, context=case.context or "(none)", answer=answer, rubric=case.check.value
-        )
+        fields = {
+            "Question": case.question,
+            "Context": case.context,
+            "What is right": case.expected or (case.check.value if case.check.kind != "judge" else ""),
+            "What is wrong": case.wrong,
+            "Correction": case.correction,
+            "Requirement": case.check.value if case.check.kind == "judge" else "",
+            "Answer": answer,
+        }
+        lines = [f"{title}: {' '.join(text.split())}\n" for title, text in fields.items() if text.strip()]
+        prompt = f"{_JUDGE_PROMPT}{''.join(lines)}Verdict:"
         try:
             verdict = await usable_answer(
                 calling, self.judge, prompt, CaseVerdict, lambda verdict: None, role=self.role, max_retries=1
@@ -312,13 +362,18 @@ class CaseProver:
         return verdict.passes
 
 
+def _hash(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _view_of(skills: Sequence[Skill]) -> SelectedSkills:
     from ace.skillbook.book import Skillbook
 
     return SelectedSkills(SkillbookView(Skillbook()), [skill for skill in skills if skill.is_active])
 
 
-def _scope_of(case: SkillCase, seen: str, role: str) -> CallScope:
+def _scope_of(case: SkillCase, seen: str, role: str, attempt: int) -> CallScope:
     """Return the scope in which a case is asked, with separate recorded answers for each set of shown skills."""
-    scope = replace(current_call_scope(), epoch=0, sample=f"case {case.id} {seen}", attempts={})
+    name = f"case {case.id} {seen}" + (f" {attempt}" if attempt > 1 else "")
+    scope = replace(current_call_scope(), epoch=0, sample=name, attempts={})
     return scope.asked_by(role)

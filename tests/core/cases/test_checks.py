@@ -139,8 +139,9 @@ def test_harmless_words_of_a_long_wrong_answer_do_not_fail_a_right_one() -> None
         "the bell at Pier 4, and the front desk in Building B lends out keys."
     )
     case = case_of("Who lends out keys?", wrong, "No, keys come from Osman.", "Osman lends out keys.")
-    assert answer_passes(case, "In March it is Osman, who sits in Building B at Pier 4.")
-    assert not answer_passes(case, wrong)
+    assert answer_passes(case, "In March it is Osman, who sits beside the bell.")
+    assert answer_passes(case, "It is Osman, who sits in Building B at Pier 4.") is None, "more than was asked for"
+    assert answer_passes(case, wrong) is False
 
 
 def test_an_answer_that_repeats_the_wrong_one_beside_the_right_one_fails() -> None:

@@ -273,7 +273,7 @@ def test_a_new_wording_is_proven() -> None:
 
 
 def test_what_failed_before_breaks_nothing() -> None:
-    never = replace(holding("never"), last_result="failed")
+    never = replace(holding("X7"), last_result="failed")
     book = book_of(("Write high water as 14h30.", [never]), ("Write low water as 14h30.", []))
     agent = Quoting()
     assert manager(merging("Write all water as 14h30."), agent).consolidate(book).applied

@@ -147,3 +147,28 @@ def test_a_step_notes_what_an_agent_that_chooses_its_skills_was_shown() -> None:
 def test_a_reflector_is_not_asked_for_the_case_of_a_learning() -> None:
     assert "case_id" not in str(ReflectorOutput.model_json_schema())
     assert ExtractedLearning(learning="Write 14h30.", case_id=CASE.id).case_id == CASE.id
+
+
+def test_a_judge_is_asked_only_about_answers_that_code_cannot_judge() -> None:
+    case = SkillCase.make("How many boats are there?", CaseCheck("numeric", "3"), expected="3")
+
+    def script(request: ScriptedRequest) -> Mapping[str, Any]:
+        said = request.text.rpartition("\nAnswer: ")[2]
+        return {"difference": "none", "passes": said.startswith("drei")}
+
+    class Saying:
+        answer = ""
+
+        def generate(self, **_: Any) -> AgentOutput:
+            return AgentOutput(reasoning="", final_answer=self.answer)
+
+    found = []
+    with ScriptedServer(script) as server:
+        for judge in (client_for(server), None):
+            for answer in ("3", "4", "drei", "viele"):
+                agent = Saying()
+                agent.answer = answer
+                found.append(CaseProver(agent, judge=judge).outcome(case, []).passed)
+        assert len(server.requests) == 2
+        assert "What is right: 3\n" in server.requests[0].text
+    assert found == [True, False, True, False, True, False, None, None]

@@ -319,7 +319,7 @@ def test_an_agent_shows_the_three_skills_that_fit_with_their_examples_and_withou
     answer = agent.generate(question, None, book)
     assert (answer.skill_ids, answer.reasoning) == ([], "")
     assert answer.final_answer == (
-        "Times in the tide table look like 14h30. Example: When is high water? -> 14h30 (not: 2:30 pm); "
+        "Times in the tide table look like 14h30. Example: When is high water? -> 14h30; "
         "Hoist the flag at high water.; The water is a matter for Tove."
     )
     text = server.requests[0].text
@@ -514,27 +514,3 @@ def test_the_client_decides_which_roles_suit_it() -> None:
     assert type(skill_manager_for(small)) is SmallModelSkillManager and type(skill_manager_for(large)) is SkillManager
     assert agent_for(small).prompt_template != agent_for(large).prompt_template == Agent(large).prompt_template
     assert ACE.from_client(small, environment=SimpleEnvironment()).pipeline is not None
-
-
-@pytest.mark.parametrize(
-    ("given", "answer"),
-    [
-        ("09h05 (not: 9:05 am)", "09h05"),
-        ("(not: 9:05 am)", "(not: 9:05 am)"),  # nothing would be left
-        ("09h05 (not: noon)", "09h05 (not: noon)"),  # that was not shown
-        ("09h05", "09h05"),
-    ],
-)
-def test_the_wrong_answer_of_an_example_is_not_part_of_an_answer_that_copies_the_example(
-    given: str, answer: str
-) -> None:
-    case = SkillCase.make(
-        "Low water at 9:05 am?", CaseCheck("contains", "09h05"), wrong="9:05 am", expected="09h05", correction="09h05."
-    )
-    book = Skillbook()
-    book.add_skill("tides", "Times of low water have an h.", cases=[case])
-    with ScriptedServer(lambda request: {"final_answer": given}) as scripted:
-        agent = SmallModelAgent(client_for(scripted))
-        assert agent.generate("Low water at 7:30 am?", "", SkillbookView(book)).final_answer == answer
-        assert asyncio.run(agent.agenerate("Low water at 7:30 am?", "", SkillbookView(book))).final_answer == answer
-        assert all("(not: 9:05 am)" in request.text for request in scripted.requests)

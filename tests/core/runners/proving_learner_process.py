@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ace.providers import LiteLLMClient
 from ace.roles import Agent, Reflector, SkillManager
 from ace.roles.prompts import AGENT_PROMPT
@@ -10,15 +12,16 @@ from tests.core.runners.learner_process import main, opened
 from tests.support.corrected_chats import Lesson, chat, lesson_number
 
 CHATS = 16
+_WARES = ", ".join(f"ware{number}" for number in range(1, CHATS))
 UNLIKE = Lesson(
     "Which label for broken crates?",
     "broken",
     "Refused. Broken crates: label K7-RED.",
     "K7-RED",
-    "Broken crates: label K7-RED.",
+    f"Broken crates, on the shelf of any ware ({_WARES}): label K7-RED.",
     "label K7-RED",
 )
-"""It shares no word with the others."""
+"""It fits the questions about shelves better than the rules about them."""
 
 
 def lesson(number: int) -> Lesson:
@@ -26,11 +29,11 @@ def lesson(number: int) -> Lesson:
     if number == CHATS:
         return UNLIKE
     if number % 3 == 1:
-        return lesson_number(number)
+        return replace(lesson_number(number), rule=f"Now ware{number} is S-{number}.")
     if number % 3 == 2:
         made = lesson_number(number)
         return Lesson(made.question, made.wrong, made.correction, made.right, f"The shelf is S-{number}.", made.needs)
-    before = lesson_number(number - 2)
+    before = lesson(number - 2)
     asked = before.question.replace("What is", "Tell me")
     return Lesson(asked, before.wrong, before.correction, before.right, before.rule, before.needs)
 

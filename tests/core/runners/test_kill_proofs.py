@@ -22,8 +22,8 @@ LEFT = 25
 AT_ONCE = 3
 """How many questions of the final test are under way at once."""
 LESSONS = [lesson(number) for number in range(1, CHATS + 1)]
-# The last lesson makes the agent forget the shelf of a ware. Its proof asks about another one, so it is the final test
-# that finds this.
+# The last lesson makes the agent forget the shelf of a ware. It competes with all of them, and its proof asks about
+# others, so it is the final test that finds this.
 FORGOTTEN = LESSONS[3]
 SCRIPT = correcting_script(*LESSONS, broken_by={FORGOTTEN.question: "K7-RED"})
 
@@ -98,4 +98,5 @@ def test_a_killed_run_ends_with_the_same_book_and_pays_for_no_recorded_call_twic
         assert any("Example:" in content for content in contents)
         assert sum(len(skill.cases) for skill in whole.skills()) == CHATS
         [forgotten] = [skill for skill in whole.skills() if skill.cases[0].question == FORGOTTEN.question]
-        assert f"Example: {FORGOTTEN.question}" in forgotten.content, "the final test gave it its example"
+        assert forgotten.content == FORGOTTEN.rule
+        assert forgotten.cases[0].last_result == "failed", "the final test found it"

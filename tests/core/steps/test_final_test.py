@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from ace.evaluation import SkillTests
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.proofs import CaseProver
 from ace.protocols import DeduplicationConfig
-from ace.protocols.errors import LLMCallError
 from ace.runners import TraceAnalyser
 from ace.skill import CaseCheck, CheckKind, SkillCase
 from ace.skillbook import Skillbook
@@ -49,6 +47,8 @@ def case_of(question: str, value: str, *, kind: CheckKind = "contains", wrong: s
     return replace(made, last_result="passed", last_run_at="2026-01-01T00:00:00+00:00", answer=value)
 
 
+ELSE = "Something else is true of the shelf of ware one, two, three, 1 or 2, and of who is on duty on Monday."
+"""A text that fits the questions here better than the skills that answer them."""
 ONE = case_of("Shelf of ware one?", "S-1")
 TWO = case_of("Shelf of ware two?", "S-2", wrong="S-9")
 
@@ -59,42 +59,17 @@ def end_after(book: Skillbook, agent: Answering, operations: Sequence[UpdateOper
     for operation in operations:
         batch = UpdateBatch("", [operation])
         ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
-    book.add_skill("other", "Something else is true.")
+    book.add_skill("other", ELSE)
     step.end_run(len(operations))
 
 
-@pytest.mark.parametrize("fault", ["error", "kill"])
-def test_a_case_that_moves_into_a_skill_of_its_own_is_not_lost_when_that_fails(tmp_path: Path, fault: str) -> None:
-    rule = f"Shelves have numbers. {worked_example(ONE)} {worked_example(TWO)}"
-    path = tmp_path / "skills.db"
-
-    def answer(question: str, texts: str) -> str:
-        if "Something else" not in texts:
-            return "S-1" if "one" in question else "S-2"
-        if texts.count(worked_example(TWO)) > 1:  # the skill of its own is tried
-            if fault == "kill":
-                os._exit(9)
-            raise LLMCallError("the model cannot be reached")
-        return "S-1" if "one" in question else "S-9"
-
-    added = UpdateOperation("ADD", section="x", content=rule, cases=(ONE, TWO))
-    if (child := os.fork()) == 0:
-        with Skillbook.open(path) as book:
-            end_after(book, Answering(answer), [added])
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == (9 if fault == "kill" else 0)
-    with Skillbook.open(path) as book:
-        held = {case.question for skill in book.skills() for case in skill.cases}
-    assert held == {ONE.question, TWO.question}
-
-
 class Judging:
-    """An environment that accepts answers to questions about ware one."""
+    """An environment that accepts good answers, and all answers to questions about ware one."""
 
     def evaluate(self, sample: Any, agent_output: Any) -> EnvironmentResult:
         """Judge."""
-        return EnvironmentResult(feedback="", ground_truth=None, metrics={"correct": float("one" in sample.question)})
+        correct = "one" in sample.question or agent_output.final_answer == "good"
+        return EnvironmentResult(feedback="", ground_truth=None, metrics={"correct": float(correct)})
 
 
 def test_a_failing_case_without_an_example_stays_where_it_is() -> None:
@@ -103,9 +78,10 @@ def test_a_failing_case_without_an_example_stays_where_it_is() -> None:
     )
     book = Skillbook()
     added = UpdateOperation("ADD", section="x", content="Boats rule.", cases=cases)
-    end_after(book, Answering(lambda q, t: "bad"), [added], environments={"Env": Judging()}, unproven="keep")
+    agent = Answering(lambda question, texts: "bad" if ELSE in texts else "good")
+    end_after(book, agent, [added], environments={"Env": Judging()})
     first, _ = book.skills()
-    assert [skill.content for skill in book.skills()] == ["Boats rule.", "Something else is true."]
+    assert [skill.content for skill in book.skills()] == ["Boats rule.", ELSE]
     assert [case.last_result for case in first.cases] == ["passed", "failed", "failed"]
 
 
@@ -125,7 +101,7 @@ def test_what_an_agent_raises_in_the_final_test_does_not_end_the_run(caplog: pyt
 def test_two_skills_with_the_same_case_get_the_same_result() -> None:
     book = Skillbook()
     answer = Answering(lambda question, texts: "S-9" if "Something else" in texts else "S-1")
-    texts = ("Ware one is on S-1.", "The shelf of ware one: S-1.")
+    texts = ("Ware one is on S-1.", "Ware one: S-1.")
     operations = [UpdateOperation("ADD", section="x", content=text, cases=(ONE,)) for text in texts]
     end_after(book, answer, operations)
     assert [skill.proof for skill in book.skills() if skill.cases] == ["failing", "failing"]
@@ -178,9 +154,10 @@ def test_a_known_case_is_asked_again_if_the_skill_that_knew_it_changes_in_the_sa
     )
     runner.run([chat])
     assert runner.failures == []
+    (kept,) = book.skills()
+    assert {case.question[-2]: case.last_result for case in kept.cases} == {"1": "failed", "9": "passed"}
     report = SkillTests(book, agent).run(note=False)
-    assert [(test.case.question, test.result) for test in report.cases if test.result != "passed"] == []
-    assert len(report.cases) == 2
+    assert {test.case.question[-2]: test.result for test in report.cases} == {"1": "failed", "9": "passed"}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +186,7 @@ def test_a_case_is_known_if_a_skill_has_its_value_and_the_answer_is_correct(
 @pytest.mark.parametrize("where", ["proof", "final test"])
 def test_the_answer_that_a_case_keeps_is_redacted(where: str) -> None:
     book = Skillbook()
-    case = case_of("Who is on duty on Monday?", "Ida")
+    case = case_of("Who is on duty on Monday?", "Ida", kind="regex")
     agent = Answering(lambda question, texts: SECRET if where == "proof" or "Something else" in texts else "Ida")
     added = UpdateOperation("ADD", section="d", content="On Monday it is Ida.", cases=(case,))
     end_after(book, agent, [added])
@@ -217,7 +194,7 @@ def test_the_answer_that_a_case_keeps_is_redacted(where: str) -> None:
     assert kept.answer.startswith("Ida, ") and "jane.roe" not in kept.answer and "sk-proj" not in kept.answer
 
 
-def test_a_better_text_that_the_guard_refuses_gives_way_to_the_correction() -> None:
+def test_a_better_text_that_the_guard_refuses_gives_way_to_the_text_with_its_example() -> None:
     class Revealing:
         """A reflector whose second text holds an address."""
 
@@ -235,7 +212,7 @@ def test_a_better_text_that_the_guard_refuses_gives_way_to_the_correction() -> N
     ctx = step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch, trace={}))
     ApplyStep(book, guard=guard)(ctx)
     (skill,) = book.skills()
-    assert (skill.content.startswith(case.correction), skill.proof) == (True, "proven")
+    assert (skill.content, skill.proof) == (f"{added.content} {worked_example(case)}", "proven")
 
 
 def test_a_pattern_of_a_record_that_does_not_compile_yields_no_case() -> None:
@@ -244,7 +221,8 @@ def test_a_pattern_of_a_record_that_does_not_compile_yields_no_case() -> None:
 
 
 def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
-    ida, bo = case_of("Who is on duty on Monday?", "Ida"), case_of("Who is on duty on Tuesday?", "Bo")
+    ida = case_of("Who is on duty on Monday?", "Ida", kind="regex")
+    bo = case_of("Who is on duty on Tuesday?", "Bo", kind="regex")
     book = Skillbook()
     first = book.add_skill("d", "On Monday Ida is on duty.", cases=[ida])
     second = book.add_skill("d", "On Tuesday Bo is on duty.", cases=[bo])
@@ -290,13 +268,13 @@ class Choosing(Answering):
 
 
 @pytest.mark.parametrize("kind", [Choosing, Answering])
-def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proof_took_all_calls(
+def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_if_its_proof_took_all_calls(
     kind: type[Answering],
 ) -> None:
     book = Skillbook()
     far = book.add_skill("y", "Dogs bark.", cases=[OTHER])
     book.put_cases(far.id, [OTHER])
-    old = book.add_skill("x", "Shelf of ware one is S-1.", cases=[ONE])
+    old = book.add_skill("x", "Ware one has S-1.", cases=[ONE])
     book.put_cases(old.id, [ONE])
     asked: list[str] = []
 
@@ -306,11 +284,10 @@ def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proo
             return "bark"
         if "one" in question:
             return "S-1" if "S-2" not in texts or worked_example(ONE) in texts else "S-2"
-        # The rule passes alone, fails in the book, and passes with its example: three calls of four.
-        return "S-2" if "S-1" not in texts or worked_example(TWO) in texts else "S-9"
+        return "S-2"
 
-    step = ProveStep(kind(answer), skillbook=book)
-    added = UpdateOperation("ADD", section="x", content="Shelf of ware two, S-2.", cases=(TWO,))
+    step = ProveStep(kind(answer), skillbook=book, calls_per_skill=2)
+    added = UpdateOperation("ADD", section="x", content="Shelf of ware one or two, S-2.", cases=(TWO,))
     batch = UpdateBatch("", [added])
     ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
     assert not [question for question in asked if "one" in question], "the proof left a call for it"
@@ -319,13 +296,13 @@ def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proo
     assert repaired is not None
     assert worked_example(ONE) in repaired.content
     assert {skill.proof for skill in book.skills()} == {"proven"}
-    assert "What do dogs do?" not in asked, "only the case of the most similar skill is asked"
+    assert "What do dogs do?" not in asked, "a skill that does not compete is not asked about"
     assert SkillTests(book, kind(answer)).run().share == 1.0
 
 
 def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_time_it_is_written() -> None:
     book = Skillbook()
-    skill = book.add_skill("x", "Shelf of ware one is S-1.", cases=[TWO])
+    skill = book.add_skill("x", "Ware one has S-1.", cases=[TWO])
 
     def answer(question: str, texts: str) -> str:
         return "S-1" if "S-1" in texts and ("ware nine" not in texts or worked_example(case) in texts) else "S-9"
@@ -338,7 +315,7 @@ def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_ti
     ctx = KnownStep(proof.prover)(ACEStepContext(skillbook=SkillbookView(book), trace=chat))
     (case,) = ctx.metadata["cases"]
     assert ctx.metadata["known_cases"] == {case.id: skill.id}
-    book.add_skill("x", "Shelf of ware nine is S-9.")  # by an overlapping sample
+    book.add_skill("x", "Shelf of ware one or ware nine is S-9.")  # by an overlapping sample
     ApplyStep(book)(proof(ctx.replace(skill_manager_output=UpdateBatch())))
     proof.end_run(1)
     kept = book.get_skill(skill.id)
@@ -390,16 +367,15 @@ def test_a_skill_that_is_edited_during_the_final_test_keeps_the_edit_and_gets_no
     if edit == "case":
         assert (skill.content, skill.cases) == ("Ware one: S-1.", ())
         return
-    assert skill.content.startswith(EDITED), "the edit is overwritten"
-    assert EDITED in asked[1], "the case is asked again with the new text"
+    assert skill.content == EDITED, "the edit is overwritten"
+    assert EDITED in asked[1 if passes else 2], "the case is asked again with the new text"
     assert [case.last_result for case in skill.cases] == ["passed" if passes else "failed"]
-    assert (worked_example(ONE) in skill.content) is not passes, "a failing case gets its example"
 
 
 def test_the_results_of_the_final_test_have_a_time_and_are_one_version(tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
         added = [
-            UpdateOperation("ADD", section="x", content=f"Ware {n}: S-{n}.", cases=(case_of(f"Ware {n}?", f"S-{n}"),))
+            UpdateOperation("ADD", section="x", content=f"No. {n}: S-{n}.", cases=(case_of(f"Ware {n}?", f"S-{n}"),))
             for n in (1, 2)
         ]
         answer = Answering(lambda question, texts: f"S-{question[-2]}")

@@ -72,6 +72,10 @@ def shelf(number: int) -> SkillCase:
     return replace(made, last_result="passed", last_run_at="2026-01-01T00:00:00+00:00")
 
 
+UNLIKE = "Ware 9 is on the shelf S-9, unlike 0, 1, 2, 3, 4, 5 and 6."
+"""A text that competes with the skill of each ware."""
+
+
 def right(question: str, texts: str) -> str:
     return f"S-{question.rstrip('?').split()[-1]}"
 
@@ -79,7 +83,7 @@ def right(question: str, texts: str) -> str:
 def book_of(count: int) -> Skillbook:
     book = Skillbook()
     for number in range(count):
-        skill = book.add_skill("x", f"Ware {number} is on shelf S-{number}.", cases=[shelf(number)])
+        skill = book.add_skill("x", f"Number {number} is at S-{number}.", cases=[shelf(number)])
         book.put_cases(skill.id, [shelf(number)])
     return book
 
@@ -100,7 +104,7 @@ def test_the_cases_of_one_skill_are_asked_at_once(kind: type[Meeting]) -> None:
     cases = (shelf(7), shelf(8), shelf(9))
     added = UpdateOperation("ADD", section="y", content="Wares 7, 8 and 9 are on S-7, S-8 and S-9.", cases=cases)
     ctx = proven(step, book, added, is_awaited=kind is MeetingLater)
-    assert (agent.most, len(agent.asked)) == (3, 6), "each alone and in the book; then no call is left"
+    assert (agent.most, len(agent.asked)) == (3, 3)
     assert list(ctx.metadata["asked_cases"]) == [case.id for case in cases]
 
 
@@ -109,11 +113,11 @@ def test_regression_cases_are_asked_at_once_and_no_more_than_there_are_calls(kin
     book = book_of(6)
     agent = kind(right)
     agent.meet(2, *(shelf(number).question for number in range(6)))
-    step = ProveStep(agent, skillbook=book, calls_per_skill=7, regression_cases=6, workers=2)
-    added = UpdateOperation("ADD", section="y", content="Ware 9: S-9.", cases=(shelf(9),))
+    step = ProveStep(agent, skillbook=book, calls_per_skill=6, regression_cases=6, workers=2)
+    added = UpdateOperation("ADD", section="y", content=UNLIKE, cases=(shelf(9),))
     ctx = proven(step, book, added, is_awaited=kind is MeetingLater)
     assert agent.most == 2
-    assert len(agent.asked) == 6, "alone, in the book, and four; one is left for the final test"
+    assert len(agent.asked) == 5, "alone, and four; one is left for the final test"
     assert len(ctx.metadata["asked_cases"]) == 5
 
 
@@ -141,14 +145,50 @@ def test_the_cases_of_the_final_test_are_asked_at_once() -> None:
     agent = Meeting(right)
     step = ProveStep(agent, skillbook=book, regression_cases=0, workers=3)
     for number in range(7):
-        text = f"Ware {number} is on shelf S-{number}."
+        text = f"Number {number} is at S-{number}."
         proven(step, book, UpdateOperation("ADD", section="x", content=text, cases=(shelf(number),)))
+    book.add_skill("x", UNLIKE)
     assert agent.most == 1
-    agent.meet(3)
+    agent.meet(3, *(shelf(number).question for number in range(6)))
     before = len(agent.asked)
     step.end_run(7)
-    assert (agent.most, len(agent.asked) - before) == (3, 6), "the last one has been asked with the whole book"
-    assert {skill.proof for skill in book.skills()} == {"proven"}
+    assert (agent.most, len(agent.asked) - before) == (3, 7)
+    assert {skill.proof for skill in book.skills() if skill.cases} == {"proven"}
+
+
+class Slow:
+    """An agent whose answers wait until enough questions are there at once, or it is clear that there will not be."""
+
+    can_be_asked_again = True
+
+    def __init__(self, enough: int) -> None:
+        self.most = 0
+        self._enough = enough
+        self._inside = 0
+        self._changed = threading.Condition()
+
+    def generate(self, *, question: str, **_: Any) -> AgentOutput:
+        """Answer."""
+        with self._changed:
+            self._inside += 1
+            self.most = max(self.most, self._inside)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self._enough, timeout=10)
+            self._inside -= 1
+        return AgentOutput(
+            reasoning="", final_answer=f"S-{question.rstrip('?').removeprefix('What is the shelf of ware')}"
+        )
+
+
+def test_the_new_skills_of_different_samples_are_tried_at_once() -> None:
+    lessons = [lesson_number(number) for number in range(1, 17)]
+    agent, book = Slow(4), Skillbook()
+    with ScriptedServer(correcting_script(*lessons)) as server:
+        runner = TraceAnalyser.from_client(client_for(server), skillbook=book, proof_agent=agent)
+        runner.run(chats(lessons), workers=8)
+        assert runner.failures == []
+    assert agent.most >= 4
+    assert [skill.proof for skill in book.skills()] == ["proven"] * 16
 
 
 def test_an_error_of_the_model_ends_the_final_test_and_changes_nothing() -> None:
@@ -162,8 +202,9 @@ def test_an_error_of_the_model_ends_the_final_test_and_changes_nothing() -> None
 
     step = ProveStep(Meeting(answer), skillbook=book, regression_cases=0, workers=3)
     for number in range(7):
-        text = f"Ware {number} is on shelf S-{number}."
+        text = f"Number {number} is at S-{number}."
         proven(step, book, UpdateOperation("ADD", section="x", content=text, cases=(shelf(number),)))
+    book.add_skill("x", UNLIKE)
     before, is_down = book.dumps(), True
     step.end_run(7)
     assert book.dumps() == before

@@ -73,33 +73,65 @@ def test_a_lesson_that_proves_is_kept_with_its_case_and_result() -> None:
     assert calls == {"reflector": 1, "skill_manager": 1, "agent": 1}
 
 
-def test_an_inverted_rule_is_replaced_by_the_correction_with_its_worked_example() -> None:
-    inverted = replace(PAYER, rule="Bills below 500 euros go to Okafor.")
+def test_a_rule_that_lost_its_threshold_is_pending_as_it_was_written() -> None:
+    spoilt = replace(PAYER, rule="Large bills are paid by Okafor.")
     book = Skillbook()
-    calls, proofs = learned(book, correcting_script(inverted), chats([inverted]))
-    (skill,) = book.skills()
-    example = f"Example: {PAYER.question} -> {PAYER.right} (not: {PAYER.wrong})"
-    assert skill.content == f"{PAYER.correction} {example}"
-    assert skill.proof == "proven"
-    assert proofs[0].retries > 0
+    calls, proofs = learned(book, correcting_script(spoilt), chats([spoilt]))
+    (skill,) = book.pending_skills()
+    assert (skill.content, "500" in skill.reason, book.skills()) == (spoilt.rule, True, [])
+    assert (proofs[0].skill_id, proofs[0].passed) == (skill.id, False)
     assert calls["reflector"] == 2, "a strong model is told what came of its rule, and tries once more"
-    assert calls["agent"] == 2
+    assert calls["agent"] == 0
 
 
-def test_a_rule_that_lost_its_threshold_costs_no_proof_before_it_is_replaced() -> None:
-    vague = replace(PAYER, rule="Large bills are paid by Okafor.")
+def test_a_rule_is_not_held_back_for_a_part_of_a_code() -> None:
+    trip = Lesson(
+        "Which timetable has trip 4?",
+        "none",
+        "No, trip 4 has the timetable kind4.",
+        "kind4",
+        "Trip 4 has the timetable kind4.",
+        "kind4",
+    )
     book = Skillbook()
-    calls, _ = learned(book, correcting_script(vague), chats([vague]))
-    assert "500" in book.skills()[0].content
-    assert calls["agent"] == 1
+    calls, _ = learned(book, correcting_script(trip), chats([trip]))
+    assert [(skill.content, skill.proof) for skill in book.skills()] == [(trip.rule, "proven")]
+    assert calls == {"reflector": 1, "skill_manager": 1, "agent": 1}
 
 
-@pytest.mark.parametrize(("unproven", "left"), [("keep", 1), ("drop", 0)])
-def test_what_never_proves_is_kept_or_dropped(unproven: str, left: int) -> None:
+def test_a_rule_that_fails_gets_its_example_after_what_the_model_wrote() -> None:
+    useless = replace(TIDE, rule="The tables have an h, as in 14h30.", needs="\0")
+    book = Skillbook()
+    calls, proofs = learned(book, correcting_script(useless), chats([useless]))
+    (skill,) = book.skills()
+    assert skill.content == f"{useless.rule} Example: {TIDE.question} -> {TIDE.right}"
+    assert (skill.proof, proofs[0].retries, calls["agent"]) == ("proven", 1, 2)
+
+
+def test_the_answer_of_its_own_case_is_removed_from_the_end_of_a_rule_that_passes_without_it() -> None:
+    boats = Lesson(
+        "How many boats take 13 guests?",
+        "3",
+        "No, a boat takes 4 guests, and we round up: 4",
+        "4",
+        "A boat takes 4 guests, and boats are rounded up: 4.",
+        "boats are rounded up.",
+    )
+    book = Skillbook()
+    learned(book, correcting_script(boats), chats([boats]))
+    (skill,) = book.skills()
+    assert (skill.content, skill.proof) == ("A boat takes 4 guests, and boats are rounded up.", "proven")
+
+
+@pytest.mark.parametrize("unproven", ["keep", "drop"])
+def test_what_never_proves_is_pending_or_dropped(unproven: str) -> None:
     spoilt = correcting_script(TIDE, broken_by={TIDE.question: ""})  # the agent never answers it
     book = Skillbook()
     _, proofs = learned(book, spoilt, chats([TIDE]), unproven=unproven)
-    assert [skill.proof for skill in book.skills()] == ["failing"] * left
+    assert book.skills() == []
+    pending = [(TIDE.rule, "failing", True)] if unproven == "keep" else []
+    found = [(skill.content, skill.proof, TIDE.wrong in skill.reason) for skill in book.pending_skills()]
+    assert found == pending
     assert proofs[0].passed is False
 
 
@@ -161,14 +193,53 @@ BREAKS = Lesson(
 )
 
 
+def breaking(cure: str) -> Script:
+    """Answer wrongly about high water while the prompt holds the other rule without a text that cures it."""
+    answered = correcting_script(TIDE, BREAKS)
+
+    def script(request: ScriptedRequest) -> Any:
+        asks_tide = request.role == "agent" and TIDE.question in request.text.rpartition("# Task")[2]
+        if asks_tide and "minus 20h30" in request.text and cure not in request.text:
+            return {"reasoning": "", "final_answer": "minus 14"}
+        return answered(request)
+
+    return script
+
+
 def test_a_lesson_that_breaks_another_one_gets_its_example() -> None:
-    script = correcting_script(TIDE, BREAKS, broken_by={TIDE.question: BREAKS.rule})
+    example = f"Example: {BREAKS.question} -> {BREAKS.right}"
     book = Skillbook()
-    learned(book, script, chats([TIDE, BREAKS]))
+    learned(book, breaking(example), chats([TIDE, BREAKS]))
     first, second = book.skills()
     assert (first.content, first.proof) == (TIDE.rule, "proven")
-    assert second.content.startswith(BREAKS.correction)
-    assert second.proof == "proven"
+    assert (second.content, second.proof) == (f"{BREAKS.rule} {example}", "proven")
+
+
+def test_a_case_that_fails_only_once_beside_a_lesson_is_not_held_against_it(tmp_path: Path) -> None:
+    answered = correcting_script(TIDE, BREAKS)
+    failures = 0
+
+    def script(request: ScriptedRequest) -> Any:
+        nonlocal failures
+        asks_tide = request.role == "agent" and TIDE.question in request.text.rpartition("# Task")[2]
+        if asks_tide and BREAKS.rule in request.text and not failures:
+            failures += 1
+            return {"reasoning": "", "final_answer": TIDE.wrong}
+        return answered(request)
+
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        learned(book, script, chats([TIDE, BREAKS]))
+        assert [skill.content for skill in book.skills()] == [TIDE.rule, BREAKS.rule]
+        assert not [note for entry in book.history() for note in entry.skipped]
+    assert failures == 1
+
+
+def test_a_lesson_is_not_tried_on_a_case_that_it_has_nothing_to_do_with() -> None:
+    script = correcting_script(TIDE, CODE, broken_by={TIDE.question: CODE.rule})
+    book = Skillbook()
+    calls, _ = learned(book, script, chats([TIDE, CODE]))
+    assert [skill.proof for skill in book.skills()] == ["proven", "proven"]
+    assert calls["agent"] == 2
 
 
 def test_a_lesson_that_breaks_another_one_with_its_example_too_is_rolled_back_and_the_history_says_why(
@@ -186,28 +257,28 @@ def test_a_lesson_that_breaks_another_one_with_its_example_too_is_rolled_back_an
 
 
 def test_a_case_that_fails_without_the_new_lesson_too_is_not_held_against_it(tmp_path: Path) -> None:
-    script = correcting_script(TIDE, CODE, broken_by={TIDE.question: BREAKS.rule})
+    ebb = Lesson(
+        "When is ebb in Emden?",
+        "9 pm",
+        "No, ebb is told as E21h05.",
+        "E21h05",
+        "In Emden, low water is E21h05.",
+        "E21h05",
+    )
+    script = correcting_script(TIDE, ebb, broken_by={TIDE.question: BREAKS.rule})
     with Skillbook.open(tmp_path / "skills.db") as book:
         learned(book, script, chats([TIDE]))
         book.add_skill("house", BREAKS.rule)  # by hand: from now on the case fails, whatever is learned
-        calls, proofs = learned(book, script, chats([CODE]), final_test=False)
-        assert [skill.content for skill in book.skills()] == [TIDE.rule, BREAKS.rule, CODE.rule]
+        calls, proofs = learned(book, script, chats([ebb]), final_test=False)
+        assert [skill.content for skill in book.skills()] == [TIDE.rule, BREAKS.rule, ebb.rule]
         assert [skill.proof for skill in book.skills()] == ["failing", "unproven", "proven"]
         assert not [note for entry in book.history() for note in entry.skipped]
-    assert (proofs[-1].passed, calls["agent"]) == (True, 4), "alone, in the book, and the case with and without it"
+    assert (proofs[-1].passed, calls["agent"]) == (True, 3), "alone, and the case with and without it"
 
 
 def test_a_lesson_stays_if_the_skill_that_it_breaks_only_lacks_its_example(tmp_path: Path) -> None:
-    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
-    answered = correcting_script(TIDE, BREAKS)
-
-    def script(request: ScriptedRequest) -> Any:
-        reply = answered(request)
-        asks_tide = TIDE.question in request.text.rpartition("# Task")[2]
-        if asks_tide and "minus 20h30" in request.text and example not in request.text:
-            return {"reasoning": "", "final_answer": "minus 14"}
-        return reply
-
+    example = f"Example: {TIDE.question} -> {TIDE.right}"
+    script = breaking(example)
     with Skillbook.open(tmp_path / "skills.db") as book:
         _, proofs = learned(book, script, chats([TIDE, BREAKS]))
         first, second = book.skills()
@@ -219,7 +290,7 @@ def test_a_lesson_stays_if_the_skill_that_it_breaks_only_lacks_its_example(tmp_p
     assert proofs[1].passed
 
 
-def test_proving_costs_one_call_for_what_is_known_and_two_to_four_for_each_new_skill() -> None:
+def test_proving_costs_one_call_for_what_is_known_and_for_each_new_skill() -> None:
     lessons = [lesson_number(number) for number in range(1, 13)]
     known = [replace(lesson, question=lesson.question.replace("What is", "Tell me")) for lesson in lessons[:6]]
     book = Skillbook()
@@ -227,13 +298,15 @@ def test_proving_costs_one_call_for_what_is_known_and_two_to_four_for_each_new_s
     calls, proofs = learned(book, script, chats([*lessons, *known]), dedup_config=DeduplicationConfig(enabled=False))
     assert {skill.proof for skill in book.skills()} == {"proven"}
     assert len(book) == len(lessons)
-    assert len(lessons) * 2 <= calls["agent"] - len(known) <= len(lessons) * 4
+    assert calls["agent"] == len(lessons) + len(known)
     assert (calls["reflector"], calls["skill_manager"]) == (len(lessons) + len(known), len(lessons))
     assert len(proofs) == len(lessons) + len(known)
 
 
 def test_rules_that_fail_cost_no_more_calls_of_the_agent() -> None:
-    useless = [replace(lesson_number(number), rule=f"The shelf is S-{number}.") for number in range(1, 9)]
+    useless = [
+        replace(lesson_number(number), rule=f"The shelf is S-{number} for ware{number}.") for number in range(1, 9)
+    ]
     book = Skillbook()
     calls, _ = learned(book, correcting_script(*useless), chats(useless))
     assert {skill.proof for skill in book.skills()} == {"proven"}
@@ -392,8 +465,8 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
     )
 
     def script(request: ScriptedRequest) -> Any:
-        if "# Requirement" in request.text:
-            return {"passes": "Good morning" in request.text.partition("# Answer")[2].partition("# Requirement")[0]}
+        if "\nRequirement: " in request.text:
+            return {"passes": "Good morning" in request.text.rpartition("\nAnswer: ")[2]}
         return correcting_script(polite)(request)
 
     case = SkillCase.make(
@@ -413,8 +486,8 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
         "nothing is proven without a judge"
     )
     assert [change.content for change in left.operations] == [polite.rule]
-    [words] = [change.content or "" for change in small.operations]
-    assert words.startswith(polite.correction), "the rule of a small model that nothing has proven is not trusted"
+    assert [change.content for change in small.operations] == [polite.rule], "the words of a person are never a skill"
+    assert len(server.requests) == 2, "what nothing can judge is not asked"
 
 
 def test_a_small_change_of_an_old_skill_is_tried_on_its_older_cases() -> None:
@@ -429,67 +502,6 @@ def test_a_small_change_of_an_old_skill_is_tried_on_its_older_cases() -> None:
         ApplyStep(book)(ctx)
     assert book.skills()[0].content == before.content
     assert book.skills()[0].proof == "proven"
-
-
-UNLIKE = Lesson(
-    "Which label for broken crates?",
-    "broken",
-    "Refused. Broken crates: label K7-RED.",
-    "K7-RED",
-    "Broken crates: label K7-RED.",
-    "label K7-RED",
-)
-
-
-@pytest.mark.parametrize("final_test", [True, False])
-def test_the_final_test_finds_what_the_calls_of_a_lesson_did_not_reach(final_test: bool) -> None:
-    book = Skillbook()
-    script = correcting_script(PAYER, TIDE, UNLIKE, broken_by={TIDE.question: UNLIKE.rule})
-    learned(book, script, chats([PAYER, TIDE, UNLIKE]), final_test=final_test)
-    tide = book.skills()[1]
-    if not final_test:
-        assert (tide.content, tide.proof) == (TIDE.rule, "proven")
-        return
-    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
-    assert tide.content == f"{TIDE.rule} {example}"
-    # The script spoils the answer whatever the first skill says: the test says so.
-    assert tide.proof == "failing"
-
-
-def test_cases_that_fail_beside_each_other_are_parted_and_no_skill_is_left_without_its_case() -> None:
-    times = [
-        SkillCase.make(
-            question, CaseCheck("contains", "14h30"), wrong="2:30 pm", correction=TIDE.correction, expected="14h30"
-        )
-        for question in (TIDE.question, "When is low water in Husum?")
-    ]
-    crates = SkillCase.make("Which label for broken crates?", CaseCheck("contains", "K7-RED"), expected="K7-RED")
-    has_ended = False
-
-    def script(request: ScriptedRequest) -> Mapping[str, Any]:
-        if "crates" in request.text.rpartition("# Task")[2]:
-            return {"final_answer": "K7-RED"}
-        return {"final_answer": "2:30 pm" if has_ended else "14h30"}
-
-    book = Skillbook()
-    for number in range(4):
-        book.add_skill("house", f"The shelf of ware{number} is S-{number}.")
-    with ScriptedServer(script) as server:
-        client = SmallClient("openai/scripted", api_base=server.api_base, api_key="k" * 9)
-        step = ProveStep(SmallModelAgent(client), skillbook=book, regression_cases=0)
-        for text, cases in ((TIDE.rule, times), ("When water is high or low: label K7-RED.", [crates])):
-            batch = UpdateBatch("", [UpdateOperation("ADD", section="house", content=text, cases=tuple(cases))])
-            ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
-        has_ended = True
-        step.end_run(1)
-    held = {case.question: skill for skill in book.skills() for case in skill.cases}
-    assert len(held) == sum(len(skill.cases) for skill in book.skills()) == 3
-    assert not [skill for skill in book.skills() if "Example: " in skill.content and not skill.cases]
-    first, second = (held[case.question] for case in times)
-    assert first.id != second.id
-    for case, skill in zip(times, (first, second), strict=True):
-        assert f"Example: {case.question} -> 14h30" in skill.content
-        assert skill.content.count("Example: ") == 1
 
 
 def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> None:
@@ -517,39 +529,3 @@ def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> 
             if types == ["UPDATE"]:
                 assert len(server.requests) == before, "no call is made for it"
                 assert output.operations[0].skill_id == book.skills()[0].id
-
-
-HUSUM = replace(TIDE, question="When is high water in Husum?", wrong="2 pm")
-
-
-@pytest.mark.parametrize("spoilt", [None, TIDE, HUSUM], ids=["proves", "breaks the older case", "fails its own case"])
-def test_a_correction_with_its_example_becomes_the_rule_of_a_second_case_if_that_proves(spoilt: Lesson | None) -> None:
-    old, new = (
-        SkillCase.make(
-            lesson.question,
-            CaseCheck("contains", "14h30"),
-            wrong=lesson.wrong,
-            correction=lesson.correction,
-            expected="14h30",
-        )
-        for lesson in (TIDE, HUSUM)
-    )
-    quoted = f"{TIDE.correction} Example: {TIDE.question} -> 14h30 (not: {TIDE.wrong})"
-    book = Skillbook()
-    skill = book.add_skill("house", quoted, cases=(old,))
-    book.put_cases(skill.id, [replace(old, last_result="passed")])
-    script = correcting_script(TIDE, HUSUM, broken_by={} if spoilt is None else {spoilt.question: TIDE.rule})
-    operation = UpdateOperation("ADD", section="house", content=TIDE.rule, cases=(new,))
-    metadata = {"cases": (new,), "case_holders": {new.id: ()}, "known_cases": {}}
-    ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=UpdateBatch("", [operation]))
-    with ScriptedServer(script) as server:
-        output = ProveStep(Agent(client_for(server)))(ctx.replace(metadata=metadata)).skill_manager_output
-        assert len(server.requests) <= 3
-    assert output is not None
-    (done,) = output.operations
-    assert (done.type, done.skill_id) == ("UPDATE", skill.id)
-    assert done.content == (TIDE.rule if spoilt is None else None)
-    ApplyStep(book)(ctx.replace(skill_manager_output=output, metadata=metadata))
-    (kept,) = book.skills()
-    assert kept.content == (TIDE.rule if spoilt is None else quoted)
-    assert {case.id for case in kept.cases} == {old.id, new.id}

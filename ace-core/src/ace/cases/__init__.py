@@ -1,7 +1,6 @@
 """Cases: extracts the questions that skills are learned from out of traces, and checks answers to them strictly."""
 
 from ace.cases.checks import (
-    answer_passes,
     cases_of,
     check_for,
     check_of_correction,
@@ -23,6 +22,7 @@ from ace.cases.judgements import (
 )
 from ace.cases.recoveries import FailedCall, call_text, failed_calls
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
+from ace.cases.verdicts import answer_passes
 
 __all__ = [
     "CheckedJudgement",

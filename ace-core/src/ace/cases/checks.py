@@ -27,7 +27,6 @@ from ace.skill import CHECK_KINDS, CaseCheck, SkillCase
 from ace.traces import TraceCorrection, TraceStep
 
 __all__ = [
-    "answer_passes",
     "cases_of",
     "check_for",
     "check_of_correction",
@@ -46,30 +45,6 @@ _MOST_PAIRS: Final = 250_000
 """Of words that are compared; beyond, two long answers are not aligned."""
 _OR: Final = re.compile(r",?(?<!\s)\s+or\s+", re.IGNORECASE)
 _YES_NO: Final = {"yes": "no", "no": "yes"}
-
-
-def answer_passes(case: SkillCase, answer: str) -> bool | None:
-    """Return whether an answer passes the check of a case and does not repeat the answer that was corrected.
-
-    The accepted answer always passes, and the wrong one never does. An answer fails if, besides the right value, it
-    contains another alternative of the question or the wrong value.
-
-    Returns:
-        None if the check needs an environment or a judge.
-
-    Example:
-        >>> case = SkillCase.make("Pier A or C?", CaseCheck("contains", "C"), wrong="Pier A", expected="Pier C")
-        >>> answer_passes(case, "Pier C"), answer_passes(case, "Pier A or C")
-        (True, False)
-    """
-    if case.check.kind in ("environment", "judge"):
-        return None
-    squeezed = _squeezed(answer)
-    if case.expected and squeezed == _squeezed(case.expected):
-        return True
-    if case.wrong and squeezed == _squeezed(case.wrong):
-        return False
-    return not why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
 
 
 def check_passes(check: CaseCheck, answer: str, *, question: str = "") -> bool | None:

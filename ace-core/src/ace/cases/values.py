@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from ace.cases.recoveries import call_terms, named_by_error
+from ace.retrieval import words
 from ace.skill import SkillCase
 
 __all__ = [
     "FUNCTION_WORDS",
     "SENTENCE_END",
+    "SPELLINGS",
+    "competes",
     "content_words",
     "deciding_values",
     "has_digit",
@@ -25,6 +29,7 @@ __all__ = [
     "numbers_in",
     "right_values",
     "tokens",
+    "with_example",
     "worked_example",
 ]
 
@@ -77,7 +82,8 @@ _UNITS: Final = (
     ("€", "EUR", "euro", "euros"),
     ("$", "USD", "dollar", "dollars"),
 )
-_SPELLINGS: Final = {name.casefold(): names for names in _UNITS for name in names}
+SPELLINGS: Final = {name.casefold(): names for names in _UNITS for name in names}
+"""The spellings of a unit, its symbol first, by each of them."""
 _SHORT_UNITS: Final = "|".join(re.escape(names[0]) for names in _UNITS)
 
 _DIGITS: Final = "\\d{1,3}(?:[,.'\u00a0\u202f]\\d{3})+(?:[.,]\\d+)?|\\d+(?:[.,]\\d+)?"
@@ -331,10 +337,11 @@ def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequenc
 
 
 def worked_example(case: SkillCase) -> str:
-    """Return the case as one line that shows the right and the wrong answer to its question.
+    """Return the case as one line that shows the right answer to its question.
 
-    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. Of a
-    case about a call, only its task and the call that worked are shown.
+    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. The
+    wrong answer is not shown, because small models copy it. Of a case about a call, only its task and the call that
+    worked are shown.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -346,11 +353,62 @@ def worked_example(case: SkillCase) -> str:
         return f"Example: {_shown(task, ())} -> {case.expected}" if case.expected else ""
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
-    if not answer:
-        return ""
-    example = f"Example: {_shown(case.question, ())} -> {answer}"
-    wrong = " ".join(case.wrong.split())
-    return f"{example} (not: {wrong})" if wrong and len(wrong) <= _LONGEST_EXAMPLE // 2 else example
+    return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""
+
+
+def with_example(text: str, case: SkillCase) -> str:
+    """Return the text of a skill with the worked example of a case after it; unchanged if it has it, or there is none.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("High water?", CaseCheck("contains", "14h30"), expected="14h30")
+        >>> with_example("Write times with an h.", case)
+        'Write times with an h. Example: High water? -> 14h30'
+    """
+    example = worked_example(case)
+    return text if not example or example in text else f"{text} {example}"
+
+
+def competes(text: str, case: SkillCase, own: Sequence[str]) -> bool:
+    """Return whether a text can change the answer to a case that the agent gives with other texts.
+
+    It can if it fits the question better than they do, by the words that it shares with the question, or if it
+    contains the wrong answer of the case.
+
+    Args:
+        text: The text of a skill.
+        case: The case of another skill.
+        own: The texts of the skills that have the case.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("Who signs an offer?", CaseCheck("contains", "Ann"), wrong="Ben", expected="Ann")
+        >>> own = ["An offer is signed by Ann."]
+        >>> competes("Offers of spare parts are signed by Ben.", case, own), competes("Dogs bark.", case, own)
+        (True, False)
+    """
+    asked, found = _vocabulary(case.question), _vocabulary(text)
+    best = max((len(asked.stems & _vocabulary(other).stems) for other in own), default=0)
+    if len(asked.stems & found.stems) > best:
+        return True
+    return not found.words.isdisjoint(_vocabulary(case.wrong).values - _vocabulary(case.expected).words - asked.words)
+
+
+class _Vocabulary(NamedTuple):
+    """The words of a text in lower case."""
+
+    words: frozenset[str]
+    stems: frozenset[str]
+    """The stems of all but function words."""
+    values: frozenset[str]
+    """The numbers, codes and names."""
+
+
+@functools.lru_cache(maxsize=20_000)
+def _vocabulary(text: str) -> _Vocabulary:
+    found = tokens(text)
+    stems = frozenset(words(" ".join(content_words(text))))
+    return _Vocabulary(frozenset(map(str.lower, found)), stems, frozenset(map(str.lower, filter(is_strong, found))))
 
 
 def content_words(text: str) -> list[str]:
@@ -584,7 +642,7 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
     pattern = ""
     for place, word in enumerate(words):
         value = number_in(word)
-        spellings = _SPELLINGS.get(word.casefold(), ())
+        spellings = SPELLINGS.get(word.casefold(), ())
         follows_number = bool(numbers) and numbers[-1][0] == place - 1
         gap = "" if not place else r"\s*" if follows_number and spellings else r"\s+"
         if value is not None:

@@ -147,8 +147,6 @@ _NUMBERS_TO_CALCULATE_WITH: Final = 3
 """A date, a time or a floor and room number has two numbers; most calculations need at least three."""
 _QUANTITY: Final = re.compile(r"(?<![\w.:/-])([$€£]?)(\d[\d,]*(?:\.\d+)?)(?:\s?([%€])|\s+([^\W\d_]+))?(?![\w:/-])")
 _CURRENCIES: Final = {"$": "dollar", "€": "euro", "£": "pound"}
-_EXAMPLE_END: Final = re.compile(r"(?<!\s)\s*\(not: .*\)\Z", re.DOTALL)
-"""The end of a `worked_example` that shows the wrong answer."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
     re.IGNORECASE,
@@ -230,22 +228,6 @@ class SmallModelAgent(Agent):
         query = question[:_LONGEST_QUERY]
         best = self._ranker.best(query, skillbook.skills(), _MOST_COMPARED)
         return _fitting(_without_other_sides(query, best)[:_MOST_SHOWN])
-
-    async def _generate(
-        self,
-        calling: Calling,
-        question: str,
-        context: str | None,
-        skillbook: SkillbookReader,
-        reflection: str | None,
-        recent: Sequence[str] | None,
-    ) -> AgentOutput:
-        output = await super()._generate(calling, question, context, skillbook, reflection, recent)
-        answer = output.final_answer.strip()
-        if not answer.endswith(")") or not _EXAMPLE_END.search(answer):
-            return output
-        shown = _as_lines(self.shown_skills(question, skillbook))
-        return output.model_copy(update={"final_answer": _without_example_end(answer, shown)})
 
     def _answer_type(self, question: str) -> type[AgentOutput]:
         calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
@@ -329,12 +311,6 @@ def _is_same_side(threshold: _Quantity, known: Sequence[_Quantity], asked: Seque
     if len(measured) != 1 or len(compared) != 1 or threshold.value in (measured[0].value, compared[0].value):
         return None
     return (measured[0].value < threshold.value) == (compared[0].value < threshold.value)
-
-
-def _without_example_end(answer: str, shown: str) -> str:
-    """Remove the wrong answer of a worked example from an answer: such a model copies it along with the right one."""
-    match = _EXAMPLE_END.search(answer)
-    return answer[: match.start()] if match and match.start() and match[0].strip() in shown else answer
 
 
 def _fitting(skills: Sequence[Skill]) -> list[Skill]:

@@ -23,7 +23,7 @@ from ace.updates import UpdateBatch
 if TYPE_CHECKING:
     from ace.skill import Skill
     from ace.skillbook import Skillbook, UpdateReport
-    from ace.steps.prove import ProofNote
+    from ace.steps.batch_proofs import ProofNote
     from ace.updates import UpdateOperation
 
 __all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]

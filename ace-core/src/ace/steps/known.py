@@ -12,12 +12,12 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
+from ace.skill import Skill, SkillCase, join_cases
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.judging import with_judged_cases
 from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_trace_read
 
 if TYPE_CHECKING:
-    from ace.skill import Skill, SkillCase
     from ace.steps.reflect import ReflectStep
 
 __all__ = ["KnownStep", "case_holders", "lookup_workers"]
@@ -109,7 +109,7 @@ class KnownStep:
                 skills = book.skills()
                 holding = [skill for skill in skills if holds_values(skill, values_to_hold(case))]
                 holders[case.id] = tuple(skill.id for skill in holding)
-                if not holding:
+                if not holding or not self.prover.can_judge(case):
                     continue
                 found = await self._answered(calling, ctx, case, skills, holders[case.id], live_answer)
                 if found is None:
@@ -118,9 +118,10 @@ class KnownStep:
                 if skill_id:
                     known[case.id] = skill_id
                     answers[case.id] = answer, next(skill.content for skill in skills if skill.id == skill_id)
-                    if self.prover.chooses and ctx.agent_output is None:
+                    if ctx.agent_output is None:
                         # Other skills may be shown by the time the sample is in the lane.
-                        seen[case.id] = await calling.function(partial(self.prover.fingerprint, case.question, skills))
+                        joined = [_with_case(skill, case) if skill.id == skill_id else skill for skill in skills]
+                        seen[case.id] = await calling.function(partial(self.prover.setting, case, joined))
         result: dict[str, Mapping[str, object]] = {
             "known_cases": known,
             "case_holders": holders,
@@ -154,6 +155,10 @@ class KnownStep:
             return None
         outcome = await self.prover.outcome_with(calling, case, skills)
         return outcome.answer, seen[0] if outcome.passed else ""
+
+
+def _with_case(skill: Skill, case: SkillCase) -> Skill:
+    return skill.replace(cases=join_cases(skill.cases, (case,)))
 
 
 def case_holders(ctx: ACEStepContext) -> Mapping[str, Collection[str]]:

@@ -135,19 +135,17 @@ def tail_steps(
     keep_read = settings.insights is not None or settings.artifacts is not None
     reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None, keep_read=keep_read)
     apply = ApplyStep(skillbook, guard=guard, settings=settings)
-    steps: list[StepProtocol[ACEStepContext]] = [
-        reflect,
-        TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow, settings=settings),
-        apply,
-    ]
+    proof = None
     if prover is not None:
         proof = ProveStep(
             prover.agent, skillbook=skillbook, prover=prover, reflector=reflector, guard=guard, settings=settings
         )
+    update = UpdateStep(skill_manager, allow=allow, proof=proof, settings=settings)
+    steps: list[StepProtocol[ACEStepContext]] = [reflect, TagStep(skillbook), update, apply]
+    if prover is not None and proof is not None:
         known = KnownStep(prover, shares_limit_with=reflect, allow=allow)
         known_after = KnownStep(prover, shares_limit_with=reflect, allow=allow, is_boundary=False)
-        steps = [known, reflect, known_after, *steps[1:-1], proof, steps[-1]]
+        steps = [known, reflect, known_after, *steps[1:-1], proof, apply]
     if settings.gate is not None:
         steps.insert(-1, GateStep(settings.gate, skillbook, apply=apply))
     client = getattr(reflector, "llm", None)
@@ -202,4 +200,8 @@ def _prover(
     if settings.prove == "auto" and getattr(agent, "can_be_asked_again", False) is not True:
         return None
     environments = {} if environment is None else {type(environment).__name__: environment}
-    return CaseProver(agent, judge=settings.judge, environments=environments, retrieval=retrieval)
+    # The model that answers also judges what code cannot, unless another client is given.
+    judge = settings.judge
+    if judge is None and callable(getattr(getattr(agent, "llm", None), "complete_structured", None)):
+        judge = getattr(agent, "llm", None)
+    return CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)

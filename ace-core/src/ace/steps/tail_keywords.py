@@ -66,7 +66,8 @@ class TailOptions(TypedDict, total=False):
     if the agent has an attribute `can_be_asked_again` that is True, as ours have: its answers have no side effects. See
     `ProveStep`."""
     judge: AnyLLMClient | None
-    """A client that answers the checks of kind `judge` (`ace.skill.CaseCheck`)."""
+    """A client that judges the answers about which code cannot tell. By default, the client of the agent that is
+    asked."""
     unproven: Unproven
     """What to do with a skill that nothing shows to be right: pending keeps it for `ace review` without showing it to
     agents, keep shows it, drop removes it if it fails its test. Such a skill fails the test in every wording that was

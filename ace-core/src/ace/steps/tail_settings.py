@@ -160,7 +160,10 @@ class TailSettings:
         project=refused(_WEAKENS),
     )
     judge: AnyLLMClient | None = option(
-        None, "A client that answers the checks of kind `judge` (`ace.skill.CaseCheck`).", python_only=True
+        None,
+        "A client that judges the answers about which code cannot tell.",
+        details="By default, the client of the agent that is asked.",
+        python_only=True,
     )
     unproven: Unproven = learning_option(
         "pending",

@@ -42,6 +42,7 @@ from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
     from ace.protocols.roles import SkillManagerLike, UpdatesTogetherLike
+    from ace.steps.prove import ProveStep
 
 __all__ = ["UpdateStep"]
 
@@ -78,6 +79,7 @@ class UpdateStep:
             provenance and cases of skills; see `ace.redaction`. Inside a run, those of its `ApplyStep` apply.
         max_workers: The maximum number of concurrent requests. With 1, the default, nothing is requested before the
             turn of a sample; `TraceAnalyser.run(workers=...)` overrides it.
+        proof: The step that proves the operations. It asks its first questions as soon as a proposal is prefetched.
         settings: The settings of the tail; by default the defaults.
         **options: Settings that replace those: provenance, sections and reflections_per_call concern this step. With
             the provenance `ids`, the operations have no cases, no justification and no evidence, and their source has
@@ -105,6 +107,7 @@ class UpdateStep:
         *,
         allow: Collection[str] = (),
         max_workers: int | None = None,
+        proof: ProveStep | None = None,
         settings: TailSettings | None = None,
         **options: Unpack[TailOptions],
     ) -> None:
@@ -115,6 +118,7 @@ class UpdateStep:
         self.sections = checked_sections(settings.sections)
         if max_workers is not None:
             self.max_workers = whole_number("max_workers", max_workers)
+        self.proof = proof
         self.reflections_per_call = settings.reflections_per_call
         if self.reflections_per_call > 1 and self._asks_model:
             advice = "for others, leave reflections_per_call at 1"
@@ -144,12 +148,16 @@ class UpdateStep:
         stop_if_cancelled()
         if is_known(ctx) or has_only_pending_insights(ctx):
             return ctx.replace(skill_manager_output=UpdateBatch())
-        reflection = needed(ctx.reflection, "reflection", self)
         proposal = await self._proposed(calling, ctx)
+        operations = await self._operations(calling, ctx, proposal)
+        return ctx.replace(skill_manager_output=UpdateBatch(proposal.output.update.reasoning, operations))
+
+    async def _operations(self, calling: Calling, ctx: ACEStepContext, proposal: Proposal) -> list[UpdateOperation]:
+        """Return the operations of a proposal with their sources and cases."""
+        reflection = needed(ctx.reflection, "reflection", self)
         source = _source_of(ctx, proposal.question)
         secrets = known_secrets(getattr(self.skill_manager, "llm", None))
-        update = proposal.output.update
-        operations = _with_cases(update.operations, open_cases(ctx), reflection)
+        operations = _with_cases(proposal.output.update.operations, open_cases(ctx), reflection)
         if self.sections:
             operations = [_with_listed_section(operation, self.sections) for operation in operations]
         names = await calling.function(partial(names_in_batch, ctx, proposal.redactor))
@@ -162,8 +170,7 @@ class UpdateStep:
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
         redacted = partial(_all_redacted, operations, secrets, proposal.redactor)
         has_cases = any(operation.cases for operation in operations)  # their texts may be of any length
-        operations = await calling.function(redacted) if has_cases else redacted()
-        return ctx.replace(skill_manager_output=UpdateBatch(update.reasoning, operations))
+        return await calling.function(redacted) if has_cases else redacted()
 
     def _with_status(self, operation: UpdateOperation) -> UpdateOperation:
         """Return the operation as pending if nothing but the model says that its text is right."""
@@ -372,7 +379,17 @@ class UpdateStep:
 
     def _asked_ahead(self, contexts: Sequence[ACEStepContext]) -> Found:
         stop_if_cancelled()
-        return finished(self._asked_about(BLOCKING, contexts, ahead=True))
+        return finished(self._proposed_ahead(contexts))
+
+    async def _proposed_ahead(self, contexts: Sequence[ACEStepContext]) -> Found:
+        """Ask the skill manager about samples that wait for their turns, then the first questions of their proofs."""
+        found = await self._asked_about(BLOCKING, contexts, ahead=True)
+        for ctx in contexts if self.proof is not None else ():
+            proposal = found.get(_key_of(ctx))
+            if proposal is not None and self.proof is not None:
+                operations = await self._operations(BLOCKING, ctx, proposal)
+                await self.proof.ask_ahead(BLOCKING, ctx, operations)
+        return found
 
     def _proposals_of(self, run: str) -> Proposals:
         with self._lock:
