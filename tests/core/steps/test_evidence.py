@@ -238,7 +238,7 @@ def test_a_lesson_whose_proof_fails_is_pending_in_the_words_of_the_model() -> No
         TraceAnalyser.from_client(client_for(server), skillbook=book).run(chats([useless]))
     skill = only(book)
     assert (skill.status, skill.content) == ("pending", useless.rule)
-    assert skill.reason == "the case that taught it fails with it"
+    assert skill.reason == "With it the task was answered 'Anna'; right is 'Okafor'."
     assert skill.proof == "failing" and book.as_prompt() == ""
 
 
@@ -263,7 +263,7 @@ def test_the_skill_manager_is_told_what_was_rejected_and_why() -> None:
 def test_of_many_rejected_skills_the_ten_most_relevant_are_told() -> None:
     book = Skillbook()
     for number in range(30):
-        skill = book.add_skill("sums", f"Use form {number}." if number != 20 else "Key insight: k units.")
+        skill = book.add_skill("sums", f"Use form {number} of k for sums." if number != 20 else "The k.")
         book.reject_skill(skill.id, f"reason {number}")
     with ScriptedServer(teaching()) as server:
         TraceAnalyser.from_client(client_for(server), skillbook=book).run([ANSWERED])
