@@ -63,7 +63,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     }
     counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
     assert report["traces"] == counts
-    unused = ("updated", "tagged", "merged", "removed", "skipped")
+    unused = ("pending", "updated", "tagged", "merged", "removed", "skipped")
     assert report["skills"] == {"added": 5, "total": 5, **dict.fromkeys(unused, 0)}
     assert [(failure["place"], failure["stage"]) for failure in report["failures"]] == [
         ("logs/e.json#1", "input"),
