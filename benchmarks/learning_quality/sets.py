@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Sequence
@@ -15,8 +16,18 @@ from ace.environments import EnvironmentResult, Sample, SimpleEnvironment
 from ace.outputs import AgentOutput
 from ace.runners import RecordedTrace
 from ace.skill import CaseCheck
+from ace.traces import TraceCorrection
 
-__all__ = ["CorrectedExample", "HeldOutQuestions", "LearningSet", "load_set", "set_names", "shuffled"]
+__all__ = [
+    "CorrectedExample",
+    "HeldOutQuestions",
+    "LearningSet",
+    "corrected_examples",
+    "labelled_corrections",
+    "load_set",
+    "set_names",
+    "shuffled",
+]
 
 _OF_CALL = ("Failed call", "Error", "Call that worked")
 SETS = Path(__file__).parent / "sets"
@@ -93,19 +104,41 @@ def shuffled(traces: Sequence[RecordedTrace], seed: int) -> list[RecordedTrace]:
 
 
 def corrected_examples(traces: Sequence[RecordedTrace]) -> list[CorrectedExample]:
-    """Return the corrections and the failed calls of the traces, in their order. No model is asked."""
+    """Return the labelled corrections and the failed calls of the traces, in their order. No model is asked."""
     found: list[CorrectedExample] = []
     for trace in traces:
         read = read_trace(trace.record)
         found += [
             CorrectedExample(correction["question"], correction["wrong"], correction["correction"], correction["right"])
-            for correction in read["corrections"]
+            for correction in labelled_corrections(trace)
         ]
         found += [
             CorrectedExample(read["question"], call.failed, call.error, call.worked, _OF_CALL)
             for call in failed_calls(read["steps"], read["question"])
         ]
     return found
+
+
+def labelled_corrections(trace: RecordedTrace) -> list[TraceCorrection]:
+    """Return the corrections in a trace, as `corrections.jsonl` beside the traces lists them.
+
+    Args:
+        trace: A trace of a set.
+    """
+    name, _, file = trace.place.partition("/traces/")
+    return [
+        TraceCorrection(**{field: label[field] for field in TraceCorrection.__annotations__})  # type: ignore[typeddict-item]  # the names are its own
+        for label in _labels(name)
+        if label["trace"] == file
+    ]
+
+
+@functools.cache
+def _labels(name: str) -> list[dict[str, str]]:
+    labels = SETS / name / "corrections.jsonl"
+    if not labels.exists():  # a set in which no person corrects
+        return []
+    return [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines()]
 
 
 def _sample(record: dict[str, Any]) -> Sample:
