@@ -21,7 +21,7 @@ from benchmarks.learning_quality.methods import Bench, Method
 from benchmarks.learning_quality.model_server import ModelServer, model_server
 from benchmarks.learning_quality.outcomes import Learned, Outcome
 from benchmarks.learning_quality.programs.job import NOT_INSTALLED, Example
-from benchmarks.learning_quality.sets import LearningSet
+from benchmarks.learning_quality.sets import LearningSet, labelled_corrections
 
 __all__ = ["ADAPTERS", "program_method"]
 
@@ -117,7 +117,7 @@ def examples_of(traces: Sequence[RecordedTrace]) -> list[Example]:
     """Return the corrections of the traces with what a right answer has to hold. No model is asked."""
     found = []
     for trace in traces:
-        for case in cases_of(read_trace(trace.record)):
+        for case in cases_of({**read_trace(trace.record), "corrections": labelled_corrections(trace)}):
             values = tuple(case.check.value.splitlines())
             found.append(Example(case.question, case.wrong, case.correction, case.expected, values))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Sequence
@@ -9,11 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ace import read_trace
 from ace.environments import Sample
 from ace.runners import RecordedTrace
+from ace.traces import TraceCorrection
 
-__all__ = ["CorrectedExample", "LearningSet", "load_set", "set_names", "shuffled"]
+__all__ = [
+    "CorrectedExample",
+    "LearningSet",
+    "corrected_examples",
+    "labelled_corrections",
+    "load_set",
+    "set_names",
+    "shuffled",
+]
 
 SETS = Path(__file__).parent / "sets"
 
@@ -73,12 +82,32 @@ def shuffled(traces: Sequence[RecordedTrace], seed: int) -> list[RecordedTrace]:
 
 
 def corrected_examples(traces: Sequence[RecordedTrace]) -> list[CorrectedExample]:
-    """Return the corrections of the traces, in their order. No model is asked."""
+    """Return the corrections of the traces, in their order, as they are labelled. No model is asked."""
     return [
         CorrectedExample(correction["question"], correction["wrong"], correction["correction"], correction["right"])
         for trace in traces
-        for correction in read_trace(trace.record)["corrections"]
+        for correction in labelled_corrections(trace)
     ]
+
+
+def labelled_corrections(trace: RecordedTrace) -> list[TraceCorrection]:
+    """Return the corrections in a trace, as `corrections.jsonl` beside the traces lists them.
+
+    Args:
+        trace: A trace of a set.
+    """
+    name, _, file = trace.place.partition("/traces/")
+    return [
+        TraceCorrection(**{field: label[field] for field in TraceCorrection.__annotations__})  # type: ignore[typeddict-item]  # the names are its own
+        for label in _labels(name)
+        if label["trace"] == file
+    ]
+
+
+@functools.cache
+def _labels(name: str) -> list[dict[str, str]]:
+    lines = (SETS / name / "corrections.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def _sample(record: dict[str, Any]) -> Sample:

@@ -15,6 +15,7 @@ from benchmarks.learning_quality.comparing import Pairing, pairing
 from benchmarks.learning_quality.methods import Bench, lost_skills
 from benchmarks.learning_quality.programs.job import Example
 from benchmarks.learning_quality.sets import corrected_examples, load_set, set_names, shuffled
+from tests.support.corrected_chats import judgements_in
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
 RULE = "Letters to sponsors close with Fair winds."
@@ -28,7 +29,9 @@ def script(request: ScriptedRequest) -> Reply | str | dict[str, Any]:
     if request.role == "reflector":
         learnings = [{"learning": RULE}] if "Fair winds" in text.replace(RULE, "") else []
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
-        return {**dict.fromkeys(texts, "Read."), "extracted_learnings": learnings, "skill_tags": []}
+        judgements = judgements_in(text, "Fair winds")
+        found = {"extracted_learnings": learnings, "skill_tags": [], "judgements": judgements}
+        return {**dict.fromkeys(texts, "Read."), **found}
     if request.role == "skill_manager":
         is_new = RULE in text and f"-00001] {RULE}" not in text
         add = {"type": "ADD", "section": "letters", "content": RULE}

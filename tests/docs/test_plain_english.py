@@ -49,7 +49,6 @@ ODD = re.compile(
 
 EXEMPT: dict[str, str] = {
     # These texts match what people type, or are sent to a small model with which each wording has been measured.
-    "ace-core/src/ace/cases/corrections.py": "words of people that the pattern of a correction matches",
     "ace-core/src/ace/cases/values.py": "a list of words that carry no meaning",
     "ace-core/src/ace/roles/small_models.py": "a list of words that carry no meaning",
     "ace-core/src/ace/roles/prompt_templates/small_model_reflector.md": "the prompt of a small model",

@@ -28,6 +28,7 @@ __all__ = [
     "correcting_script",
     "judged",
     "judgement",
+    "judgements_in",
     "lesson_number",
     "small_judgement",
 ]
@@ -155,6 +156,18 @@ def judgement(prompt: str, lesson: Lesson) -> dict[str, Any]:
     place = re.search(rf"\[([\w.]+)\] message user\n{re.escape(lesson.correction)}", prompt)
     number = place[1] if place else "feedback"
     return {"message": number, "quote": lesson.correction, "wrong": lesson.wrong, "right": lesson.right}
+
+
+_EXCHANGE = re.compile(
+    r"message assistant\n(?P<wrong>[^\n]*)\n+(?:## )?\[(?P<message>[\w.]+)\] message user\n(?P<quote>[^\n]*)\n+"
+    r"(?:## )?\[[\w.]+\] message assistant\n(?P<right>[^\n]*)"
+)
+
+
+def judgements_in(prompt: str, said: str) -> list[dict[str, str]]:
+    """Return the replies with some words as judgements; what the agent answers next is right."""
+    found = [match.groupdict() for match in _EXCHANGE.finditer(prompt)]
+    return [exchange for exchange in found if said in exchange["quote"]]
 
 
 def small_judgement(request: ScriptedRequest, right: Mapping[str, str]) -> dict[str, str] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import command_environment
+from tests.support.corrected_chats import judgements_in
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
@@ -101,6 +102,7 @@ def corrected(request: ScriptedRequest) -> Mapping[str, Any] | str:
         return {
             **dict.fromkeys(texts, "Looked for corrections."),
             "extracted_learnings": [{"learning": rule} for rule in found],
+            "judgements": [judged for said in RULES for judged in judgements_in(request.text, said)],
         }
     if request.role == "skill_manager":
         new = [rule for rule in RULES.values() if f'"learning": "{rule}"' in request.text]

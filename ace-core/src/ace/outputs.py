@@ -164,7 +164,9 @@ class SkillTag(LenientOutput):
 
 
 class Judgement(LenientOutput):
-    """A person's judgement that an answer of the agent was wrong. `ace.cases.checked_judgements` checks it.
+    """A person's judgement that an answer of the agent was wrong.
+
+    `ace.cases.checked_judgements` checks it.
 
     Example:
         >>> Judgement(message=3, quote="Nein", wrong="EUR").message
@@ -179,8 +181,8 @@ class Judgement(LenientOutput):
     """The words of the answer that is judged."""
     right: Text = Field(default="", description="The right answer, copied from that message or a later one, or empty.")
     """The right answer; empty if no one said it."""
-    withdraws: bool = Field(default=False, description="true if the person takes an earlier judgement back.")
-    """Whether it takes back an earlier judgement of the answer."""
+    withdraws: bool = Field(default=False, description="true if the person withdraws an earlier judgement.")
+    """Whether it withdraws an earlier judgement of the answer."""
 
 
 class JudgementsOutput(LenientOutput):

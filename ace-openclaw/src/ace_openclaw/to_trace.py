@@ -140,7 +140,7 @@ OpenClawToTraceStep = OpenClawToTrace
 
 
 def _dialogue(turns: Sequence[Turn]) -> list[TraceStep]:
-    """Return the messages of user and agent, and where the history was reset: what follows is no reply."""
+    """Return the messages of user and agent, and where the history was reset: what follows is not a reply."""
     builder = RunBuilder()
     for turn in turns:
         if turn.starts_afresh:

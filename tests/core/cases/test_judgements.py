@@ -64,7 +64,7 @@ def test_a_quote_may_differ_in_white_space_and_case_and_is_kept_as_it_was_writte
 @pytest.mark.parametrize(
     ("judgement", "why"),
     [
-        (named(7, "No, dock 9.", "Dock 4."), "there is no such message"),
+        (named(7, "No, dock 9.", "Dock 4."), "the message does not exist"),
         (named(2, "Dock 4.", "Dock 4."), "the message is not by a person"),
         (named(3, "No, berth 9.", "Dock 4."), "the quote is not in the message"),
         (named(3, "", "Dock 4."), "the quote is not in the message"),
@@ -95,7 +95,7 @@ def test_what_a_tool_or_a_harness_says_is_no_judgement_of_a_person() -> None:
         {"kind": "message", "name": "harness", "content": "No, that is wrong.", "place": "4"},
     ]
     trace = read_trace({"schema": 1, "question": "Read the page.", "steps": steps})
-    assert problem(trace, named(3, "No, that is wrong", "It says 7.")) == "there is no such message"
+    assert problem(trace, named(3, "No, that is wrong", "It says 7.")) == "the message does not exist"
     assert problem(trace, named(4, "No, that is wrong", "It says 7.")) == "the message is not by a person"
     assert replies_in(trace) == []
 

@@ -64,7 +64,7 @@ class NamedJudgement(Protocol):
 
     @property
     def withdraws(self) -> bool:
-        """Whether it takes back an earlier judgement of the answer."""
+        """Whether it withdraws an earlier judgement of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class CheckedJudgement:
     right: str
     """The right answer; empty if no one said it."""
     withdraws: bool = False
-    """Whether it takes back an earlier judgement of the answer."""
+    """Whether it withdraws an earlier judgement of the answer."""
     question: str = ""
     """The question that was answered."""
     answer: str = ""
@@ -189,7 +189,7 @@ def corrections_of(checked: Sequence[CheckedJudgement], trace: Mapping[str, Any]
 
     Returns:
         The corrections, in order. A later judgement of the same answer replaces an earlier one that says something
-        else is right, and a judgement that was taken back is none.
+        else is right, and a judgement that was withdrawn is none.
 
     Example:
         >>> from ace.outputs import Judgement
@@ -323,7 +323,7 @@ def _checked(
     )
     there = [at for at, message in enumerate(messages) if message.place == place]
     if not there:
-        return len(messages), replace(judgement, problem="there is no such message")
+        return len(messages), replace(judgement, problem="the message does not exist")
     at = next((at for at in there if _position(messages[at].text, judgement.quote)), there[0])
     message = messages[at]
     judgement = replace(judgement, speaker=message.speaker, correction=message.text)

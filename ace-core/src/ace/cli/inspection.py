@@ -132,7 +132,7 @@ def cost_told(model: str, calls: int, sent: int, written: int) -> str:
     """Return what calls of a model take, as text: tokens, calls and the price.
 
     Args:
-        model: The model.
+        model: Its name, which has the price.
         calls: The number of calls.
         sent: The tokens of all prompts.
         written: The tokens of all answers.

@@ -62,10 +62,10 @@ def show_judgements(paths: Sequence[str], settings: Settings, *, assume_yes: boo
                 traces.append((item.place, trace))
             if settings.limit is not None and runs >= settings.limit:
                 break
-    told = f"a person replied to an answer in {len(traces)} of {counted(runs, 'run')}"
+    replied = f"a person replied to an answer in {len(traces)} of {counted(runs, 'run')}"
     if not traces:
-        note(f"ace: {told}; no model is asked")
-    elif not _agreed(told, traces, settings, assume_yes=assume_yes):
+        note(f"ace: {replied}; no model is asked")
+    elif not _agreed(replied, traces, settings, assume_yes=assume_yes):
         return DONE
     judged = list(_judged(traces, settings)) if traces else []
     if as_json:
@@ -74,11 +74,11 @@ def show_judgements(paths: Sequence[str], settings: Settings, *, assume_yes: boo
         for line in _lines(judged):
             print_text(line)
         corrections = sum(len(run.corrections) for run in judged)
-        print_text(f"{counted(corrections, 'correction')}; {told}")
+        print_text(f"{counted(corrections, 'correction')}; {replied}")
     return WITH_FAILURES if has_losses or not runs else DONE
 
 
-def _agreed(told: str, traces: Sequence[tuple[str, StandardTrace]], settings: Settings, *, assume_yes: bool) -> bool:
+def _agreed(replied: str, traces: Sequence[tuple[str, StandardTrace]], settings: Settings, *, assume_yes: bool) -> bool:
     """Print what asking takes, and return whether the user agrees."""
     client = client_from_settings(settings)
     is_short = isinstance(judgement_finder_for(client), SmallModelJudgementFinder)
@@ -86,7 +86,7 @@ def _agreed(told: str, traces: Sequence[tuple[str, StandardTrace]], settings: Se
     texts = sum(len(message.text.encode()) for _, trace in traces for message in messages_of(trace))
     sent = calls * _PROMPT_TOKENS + texts // _BYTES_PER_TOKEN
     cost = cost_told(chosen_model(settings), calls, sent, calls * _ANSWER_TOKENS)
-    note(f"ace: {told}; asking {model_and_place(settings)} takes {cost}")
+    note(f"ace: {replied}; asking {model_and_place(settings)} takes {cost}")
     if assume_yes:
         return True
     if not can_ask():
@@ -122,8 +122,8 @@ def _verdict(judgement: CheckedJudgement, corrections: Sequence[TraceCorrection]
     if judgement.problem:
         return f"not accepted: {judgement.problem}"
     if judgement.withdraws:
-        return "takes an earlier judgement back"
-    return "a correction" if _is_last(judgement, corrections) else "replaced or taken back by a later judgement"
+        return "withdraws an earlier judgement"
+    return "a correction" if _is_last(judgement, corrections) else "replaced or withdrawn by a later judgement"
 
 
 def _is_last(judgement: CheckedJudgement, corrections: Sequence[TraceCorrection]) -> bool:

@@ -99,8 +99,9 @@ class JudgementFinder:
 
 
 class _Meaning(LenientOutput):
-    """What a reply means: with further kinds to choose from, such a model does not call every reply a correction."""
+    """What a reply means."""
 
+    # With several kinds to choose from, such a model does not call every reply a correction.
     reply: Literal["the answer was wrong", "a new wish", "a further question", "a further task", "thanks or a remark"]
     raw: Raw = Field(default_factory=dict)
 
