@@ -21,7 +21,7 @@ ERROR = "unknown field hall: use room"
 def script(request: ScriptedRequest) -> Mapping[str, Any]:
     """Answer as a model that reads the error and follows the rule."""
     text = request.text
-    if "Write the next call of the tool rooms" in text and "final_answer" in str(request.body):
+    if "Write only the call of the tool rooms" in text and "final_answer" in str(request.body):
         return {"reasoning": "", "final_answer": "rooms(room=4)" if RULE in text else "rooms(hall=4)"}
     if "small" in request.model:
         return {"rule": RULE if ERROR in text and "rooms(hall=4)" in text else ""}
@@ -78,7 +78,11 @@ def test_a_small_model_is_shown_the_call_the_error_and_the_repair() -> None:
     _, server = analysed("small", run_of(fails=True))
     (asked,) = (request.text for request in server.requests if "A call of a tool failed" in request.text)
     record = re.findall(r"<(data-[0-9a-f]{8,})>\n(.*?)\n</\1>", asked, re.DOTALL)[-1][1]
-    assert record == (
-        "Task: Is hall 4 free?\nFailed call: rooms(hall=4)\nError: unknown field hall: use room\n"
-        "Call that worked: rooms(room=4)\nOnly in the failed call: hall\nOnly in the call that worked: room"
-    )
+    assert record.splitlines() == [
+        "Task: Write only the call of the tool rooms, as rooms(name='value'), for this task: Is hall 4 free?",
+        "Failed call: rooms(hall=4)",
+        "Error: unknown field hall: use room",
+        "Call that worked: rooms(room=4)",
+        "Only in the failed call: hall",
+        "Only in the call that worked: room",
+    ]

@@ -131,8 +131,9 @@ def call_cases(steps: Sequence[TraceStep], task: str) -> list[SkillCase]:
     """
     return [
         SkillCase.make(
-            _question(steps[: item.at], task, item),
+            _question(task, item.tool),
             _check(item),
+            context=_before(steps[: item.at], task),
             wrong=item.failed,
             correction=_cut(item.error, _LONGEST_TASK),
             expected=item.worked,
@@ -442,19 +443,22 @@ def _check(item: FailedCall) -> CaseCheck:
     return CaseCheck("call", "\n".join([item.tool, *(f"+{term}" for term in item.needed), *rejected]))
 
 
-def _question(before: Sequence[TraceStep], task: str, item: FailedCall) -> str:
-    """Return the question for the next action: the task, the tool, and the steps before the failed call."""
-    asked = [_cut(" ".join(task.split()), _LONGEST_TASK)] if task else []
+def _question(task: str, tool: str) -> str:
+    """Return the question for the next call; it begins with what to write, because a small model answers the task."""
+    said = _cut(" ".join(task.split()), _LONGEST_TASK)
+    return f"Write only the call of the tool {tool}, as {tool}(name='value'), for this task: {said}"
+
+
+def _before(steps: Sequence[TraceStep], task: str) -> str:
+    """Return the last steps before a call as text; empty if the task is all that came before it."""
     shown = [
         f"{step['name']}: {_cut(step['content'], _LONGEST_STEP)}"
         if step["kind"] in ("message", "result")
         else call_text(step["name"].partition(" #")[0], _cut(step["content"], _LONGEST_STEP))
-        for step in before
+        for step in steps
         if step["kind"] != "thought" and step["content"].strip() != task.strip()
     ][-_STEPS_SHOWN:]
-    steps = ["Steps so far:", *shown] if shown else []
-    form = f"Write the next call of the tool {item.tool}, as {item.tool}(name='value'), and nothing else."
-    return "\n".join([*asked, *steps, form])
+    return "\n".join(["Steps so far:", *shown]) if shown else ""
 
 
 def _cut(text: str, longest: int) -> str:

@@ -334,7 +334,7 @@ def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows the right and the wrong answer to its question.
 
     Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. Of a
-    case about a call, only its task and the call that worked are shown.
+    case about a call, the failed call is not shown.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -342,8 +342,7 @@ def worked_example(case: SkillCase) -> str:
         'Example: High water? -> 14h30'
     """
     if case.check.kind == "call":
-        task = case.question.partition("\n")[0]
-        return f"Example: {_shown(task, ())} -> {case.expected}" if case.expected else ""
+        return f"Example: {_shown(case.question, ())} -> {case.expected}" if case.expected else ""
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
     if not answer:
