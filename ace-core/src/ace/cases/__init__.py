@@ -16,7 +16,7 @@ from ace.cases.corrections import (
     corrections_in,
     steps_of_dialogue,
 )
-from ace.cases.recoveries import FailedCall, call_text, failed_calls
+from ace.cases.recoveries import FailedCall, call_text, failed_calls, is_about_call
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "corrections_in",
     "deciding_values",
     "failed_calls",
+    "is_about_call",
     "missing_values",
     "other_alternatives",
     "right_values",

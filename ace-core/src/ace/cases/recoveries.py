@@ -16,7 +16,16 @@ from typing import Any, Final
 from ace.skill import CaseCheck, SkillCase
 from ace.traces import TraceStep
 
-__all__ = ["FailedCall", "call_cases", "call_lacks", "call_terms", "call_text", "failed_calls", "named_by_error"]
+__all__ = [
+    "FailedCall",
+    "call_cases",
+    "call_lacks",
+    "call_terms",
+    "call_text",
+    "failed_calls",
+    "is_about_call",
+    "named_by_error",
+]
 
 _TERM: Final = re.compile(
     r"""(?P<quote>['"])(?P<quoted>-?\d+(?:\.\d+)?|true|false|null)(?P=quote)|[^\s"'`(){}\[\],;=&?|<>/\\]+"""
@@ -189,6 +198,23 @@ def call_text(tool: str, content: str) -> str:
     if isinstance(arguments, dict):
         return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
     return f"{tool}({arguments!r})" if arguments else f"{tool}()"
+
+
+def is_about_call(text: str, case: SkillCase) -> bool:
+    """Return whether a rule names anything of the call that a case asks for; True for a case about something else.
+
+    Args:
+        text: The rule.
+        case: The case.
+
+    Example:
+        >>> case = SkillCase.make("Is it free?", CaseCheck("call", "rooms\\n+room"), wrong="rooms(hall=4)")
+        >>> is_about_call("Use room, not hall.", case), is_about_call("Ask before you plan.", case)
+        (True, False)
+    """
+    return case.check.kind != "call" or not {*call_terms(case.wrong), *call_terms(case.expected)}.isdisjoint(
+        call_terms(text)
+    )
 
 
 def named_by_error(case: SkillCase) -> tuple[str, ...]:
