@@ -204,8 +204,8 @@ def is_about_call(text: str, case: SkillCase) -> bool:
     """Return whether a rule names anything of the call that a case asks for; True for a case about something else.
 
     Args:
-        text: The rule.
-        case: The case.
+        text: What the rule says.
+        case: A case of any kind.
 
     Example:
         >>> case = SkillCase.make("Is it free?", CaseCheck("call", "rooms\\n+room"), wrong="rooms(hall=4)")
