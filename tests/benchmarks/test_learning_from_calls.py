@@ -16,7 +16,7 @@ from benchmarks.learning_quality.__main__ import main
 from benchmarks.learning_quality.sets import load_set
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
-TOOL = re.compile(r"the (?:next )?call of the tool (\w+), as")
+TOOL = re.compile(r"the call of the tool (\w+), as")
 WORD = re.compile(r"[\w./-][\w./:-]*")
 LEAST_RIGHT = 0.65 * 24
 
@@ -31,10 +31,10 @@ class StrongModel:
         self.answers |= {case.question: case.expected or f"{tool_in(case.question)}()" for case in cases}
         self.failed = {case.question: case.wrong for case in cases}
         self.rules = {
-            tool_in(case.question): f"When calling {tool_in(case.question)}: {' '.join(WORD.findall(case.correction))}."
-            for case in cases
+            tool_in(case.question): f"Lesson {number}: {' '.join(WORD.findall(case.correction))}."
+            for number, case in enumerate(cases, 1)
         }
-        self.tasks = {case.question.splitlines()[0]: tool_in(case.question) for case in cases}
+        self.tasks = {case.question.partition("task: ")[2]: tool_in(case.question) for case in cases}
 
     def __call__(self, request: ScriptedRequest) -> Mapping[str, Any]:
         text = request.text

@@ -130,15 +130,15 @@ def test_a_call_case_asks_for_the_next_action_before_the_failed_call() -> None:
     )
     (case,) = cases_of({"question": "Is hall 4\nfree?", "steps": steps}, trace_id="a.json")
     assert case.question == (
-        "Is hall 4 free?\nSteps so far:\nget(id=3)\nget: hall 3, Sunday\n"
-        "Write the next call of the tool rooms, as rooms(name='value'), and nothing else."
+        "Write only the call of the tool rooms, as rooms(name='value'), for this task: Is hall 4 free?"
     )
+    assert case.context == "Steps so far:\nget(id=3)\nget: hall 3, Sunday"
     assert (case.wrong, case.expected, case.evidence) == ("rooms(hall=4)", "rooms(room=4)", "recovery")
     assert (case.trace_id, case.correction) == ("a.json", "unknown field hall: use room")
     assert answer_passes(case, case.expected) is True
     assert answer_passes(case, case.wrong) is False
     assert deciding_values(case) == ("room",)
-    assert worked_example(case) == "Example: Is hall 4 free? -> rooms(room=4)"
+    assert worked_example(case) == f"Example: {case.question} -> rooms(room=4)"
 
 
 @pytest.mark.parametrize(

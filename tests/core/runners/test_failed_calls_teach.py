@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,19 +19,19 @@ RULE = "When calling rooms, pass the hall as room."
 ERROR = "unknown field hall: use room"
 
 
-def script(request: ScriptedRequest) -> Mapping[str, Any]:
+def script(request: ScriptedRequest, rule: str = RULE) -> Mapping[str, Any]:
     """Answer as a model that reads the error and follows the rule."""
     text = request.text
-    if "Write the next call of the tool rooms" in text and "final_answer" in str(request.body):
-        return {"reasoning": "", "final_answer": "rooms(room=4)" if RULE in text else "rooms(hall=4)"}
+    if "Write only the call of the tool rooms" in text and "final_answer" in str(request.body):
+        return {"reasoning": "", "final_answer": "rooms(room=4)" if rule in text else "rooms(hall=4)"}
     if "small" in request.model:
-        return {"rule": RULE if ERROR in text and "rooms(hall=4)" in text else ""}
+        return {"rule": rule if ERROR in text and "rooms(hall=4)" in text else ""}
     if request.role == "reflector":
-        learnings = [{"learning": RULE, "evidence": ERROR}] if ERROR in text else []
+        learnings = [{"learning": rule, "evidence": ERROR}] if ERROR in text else []
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
         return {**dict.fromkeys(texts, "Read."), "extracted_learnings": learnings, "skill_tags": []}
-    add = {"type": "ADD", "section": "rooms", "content": RULE}
-    return {"reasoning": "", "operations": [add] if RULE in text else []}
+    add = {"type": "ADD", "section": "rooms", "content": rule}
+    return {"reasoning": "", "operations": [add] if rule in text else []}
 
 
 def run_of(*, fails: bool) -> Run:
@@ -74,11 +75,25 @@ def test_a_run_without_failures_gives_no_skill(model: str) -> None:
     assert book.skills() == []
 
 
+def test_a_case_about_a_call_is_not_given_to_a_skill_about_something_else() -> None:
+    other = "Ask before you plan."
+
+    with ScriptedServer(partial(script, rule=other)) as server:
+        analyser = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook(), prove=True)
+        analyser.run([run_of(fails=True)])
+    (skill,) = analyser.skillbook.skills()
+    assert (skill.content, skill.cases) == (other, ())
+
+
 def test_a_small_model_is_shown_the_call_the_error_and_the_repair() -> None:
     _, server = analysed("small", run_of(fails=True))
     (asked,) = (request.text for request in server.requests if "A call of a tool failed" in request.text)
     record = re.findall(r"<(data-[0-9a-f]{8,})>\n(.*?)\n</\1>", asked, re.DOTALL)[-1][1]
-    assert record == (
-        "Task: Is hall 4 free?\nFailed call: rooms(hall=4)\nError: unknown field hall: use room\n"
-        "Call that worked: rooms(room=4)\nOnly in the failed call: hall\nOnly in the call that worked: room"
-    )
+    assert record.splitlines() == [
+        "Task: Write only the call of the tool rooms, as rooms(name='value'), for this task: Is hall 4 free?",
+        "Failed call: rooms(hall=4)",
+        "Error: unknown field hall: use room",
+        "Call that worked: rooms(room=4)",
+        "Only in the failed call: hall",
+        "Only in the call that worked: room",
+    ]

@@ -20,7 +20,7 @@ from ace.cases.judgements import (
     redacted_messages,
     replies_in,
 )
-from ace.cases.recoveries import FailedCall, call_text, failed_calls
+from ace.cases.recoveries import FailedCall, call_text, failed_calls, is_about_call
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 from ace.cases.verdicts import answer_passes
 
@@ -40,6 +40,7 @@ __all__ = [
     "corrections_of",
     "deciding_values",
     "failed_calls",
+    "is_about_call",
     "judged_trace",
     "messages_of",
     "missing_values",

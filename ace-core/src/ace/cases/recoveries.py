@@ -16,7 +16,16 @@ from typing import Any, Final
 from ace.skill import CaseCheck, SkillCase
 from ace.traces import TraceStep
 
-__all__ = ["FailedCall", "call_cases", "call_lacks", "call_terms", "call_text", "failed_calls", "named_by_error"]
+__all__ = [
+    "FailedCall",
+    "call_cases",
+    "call_lacks",
+    "call_terms",
+    "call_text",
+    "failed_calls",
+    "is_about_call",
+    "named_by_error",
+]
 
 _TERM: Final = re.compile(
     r"""(?P<quote>['"])(?P<quoted>-?\d+(?:\.\d+)?|true|false|null)(?P=quote)|[^\s"'`(){}\[\],;=&?|<>/\\]+"""
@@ -131,8 +140,9 @@ def call_cases(steps: Sequence[TraceStep], task: str) -> list[SkillCase]:
     """
     return [
         SkillCase.make(
-            _question(steps[: item.at], task, item),
+            _question(task, item.tool),
             _check(item),
+            context=_before(steps[: item.at], task),
             wrong=item.failed,
             correction=_cut(item.error, _LONGEST_TASK),
             expected=item.worked,
@@ -188,6 +198,23 @@ def call_text(tool: str, content: str) -> str:
     if isinstance(arguments, dict):
         return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
     return f"{tool}({arguments!r})" if arguments else f"{tool}()"
+
+
+def is_about_call(text: str, case: SkillCase) -> bool:
+    """Return whether a rule names anything of the call that a case asks for; True for a case about something else.
+
+    Args:
+        text: What the rule says.
+        case: A case of any kind.
+
+    Example:
+        >>> case = SkillCase.make("Is it free?", CaseCheck("call", "rooms\\n+room"), wrong="rooms(hall=4)")
+        >>> is_about_call("Use room, not hall.", case), is_about_call("Ask before you plan.", case)
+        (True, False)
+    """
+    return case.check.kind != "call" or not {*call_terms(case.wrong), *call_terms(case.expected)}.isdisjoint(
+        call_terms(text)
+    )
 
 
 def named_by_error(case: SkillCase) -> tuple[str, ...]:
@@ -442,19 +469,22 @@ def _check(item: FailedCall) -> CaseCheck:
     return CaseCheck("call", "\n".join([item.tool, *(f"+{term}" for term in item.needed), *rejected]))
 
 
-def _question(before: Sequence[TraceStep], task: str, item: FailedCall) -> str:
-    """Return the question for the next action: the task, the tool, and the steps before the failed call."""
-    asked = [_cut(" ".join(task.split()), _LONGEST_TASK)] if task else []
+def _question(task: str, tool: str) -> str:
+    """Return the question for the next call; it begins with what to write, because a small model answers the task."""
+    said = _cut(" ".join(task.split()), _LONGEST_TASK)
+    return f"Write only the call of the tool {tool}, as {tool}(name='value'), for this task: {said}"
+
+
+def _before(steps: Sequence[TraceStep], task: str) -> str:
+    """Return the last steps before a call as text; empty if the task is all that came before it."""
     shown = [
         f"{step['name']}: {_cut(step['content'], _LONGEST_STEP)}"
         if step["kind"] in ("message", "result")
         else call_text(step["name"].partition(" #")[0], _cut(step["content"], _LONGEST_STEP))
-        for step in before
+        for step in steps
         if step["kind"] != "thought" and step["content"].strip() != task.strip()
     ][-_STEPS_SHOWN:]
-    steps = ["Steps so far:", *shown] if shown else []
-    form = f"Write the next call of the tool {item.tool}, as {item.tool}(name='value'), and nothing else."
-    return "\n".join([*asked, *steps, form])
+    return "\n".join(["Steps so far:", *shown]) if shown else ""
 
 
 def _cut(text: str, longest: int) -> str:

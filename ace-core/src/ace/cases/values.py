@@ -340,8 +340,7 @@ def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows the right answer to its question.
 
     Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. The
-    wrong answer is not shown, because small models copy it. Of a case about a call, only its task and the call that
-    worked are shown.
+    wrong answer and the failed call are not shown, because small models copy them.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -349,8 +348,7 @@ def worked_example(case: SkillCase) -> str:
         'Example: High water? -> 14h30'
     """
     if case.check.kind == "call":
-        task = case.question.partition("\n")[0]
-        return f"Example: {_shown(task, ())} -> {case.expected}" if case.expected else ""
+        return f"Example: {_shown(case.question, ())} -> {case.expected}" if case.expected else ""
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
     return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""

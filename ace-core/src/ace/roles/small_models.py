@@ -473,7 +473,7 @@ class SmallModelReflector(Reflector):
         redactor = redactor_for(self.llm)
         fields = {
             "Context": case.context,
-            "Task": case.question.partition("\n")[0] if case.check.kind == "call" else case.question,
+            "Task": case.question,
             "Wrong answer": case.wrong,
             "Correction": case.correction,
             "Right answer": case.expected,

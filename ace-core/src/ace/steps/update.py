@@ -22,7 +22,7 @@ from ace.calls.calling import (
 )
 from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
 from ace.calls.secrets import known_secrets, redact
-from ace.cases import missing_values
+from ace.cases import is_about_call, missing_values
 from ace.context import ACEStepContext
 from ace.pipeline import lane_queue
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
@@ -528,7 +528,7 @@ def _with_cases(
     """Return the operations with the cases that taught them; each case goes to one operation.
 
     That is the operation whose nearest learning names the case, else one that contains its deciding values, else the
-    one that shares the most words with it.
+    one that shares the most words with it. A case about a call only goes to an operation that names something of it.
     """
     placed: dict[int, list[SkillCase]] = {}
     texts = {
@@ -542,7 +542,8 @@ def _with_cases(
         if case.id in there:
             continue
         named = [place for place, text in texts.items() if learnings.get(_nearest(text, list(learnings))) == case.id]
-        place = _nearest_place(named or list(texts), texts, case)
+        about = [place for place, text in texts.items() if is_about_call(text, case)]
+        place = _nearest_place(named or about, texts, case)
         if place is not None and (named or place not in placed):
             placed.setdefault(place, []).append(case)
     return [
