@@ -254,7 +254,8 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
             told = next(lesson for lesson in lessons if lesson.correction in request.text)
             return {"rule": told.rule}
         if '"final_answer"' in json.dumps(request.body):
-            found = next(lesson for lesson in reversed(lessons) if lesson.question in request.text)
+            asked = request.text.rpartition("# Task")[2]
+            found = next(lesson for lesson in reversed(lessons) if lesson.question in asked)
             known = found.rule in request.text or f"{found.question} -> {found.right}" in request.text
             return {"final_answer": found.right if known else found.wrong}
         raise AssertionError(request.text)
@@ -451,7 +452,11 @@ def test_cases_that_fail_beside_each_other_are_parted_and_no_skill_is_left_witho
         )
         for question in (TIDE.question, "When is low water in Husum?")
     ]
-    crates = SkillCase.make("Which label for broken crates?", CaseCheck("contains", "K7-RED"), expected="K7-RED")
+    crates = SkillCase.make(
+        "Which label for crates when high water or low water is near?",
+        CaseCheck("contains", "K7-RED"),
+        expected="K7-RED",
+    )
     has_ended = False
 
     def script(request: ScriptedRequest) -> Mapping[str, Any]:
