@@ -26,7 +26,7 @@ from typing import Any
 from ace.environments import Sample, SimpleEnvironment
 from ace.protocols import LLMClientLike, LLMResponse
 from ace.protocols.llm import StructuredAnswer
-from ace.retrieval import LexicalRanker
+from ace.retrieval import MeaningRanker
 from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, TraceAnalyser
 from ace.skillbook import Skillbook
@@ -261,7 +261,7 @@ def wrong_with(book: Skillbook, size: int, samples: range, place: Path) -> Itera
     if helped != 13 + len(samples) or book.stats()["tags"] != {"helpful": helped, "harmful": 0, "neutral": 0}:
         yield f"{helped} tags, and {book.stats()['tags']} counted"
     for query in ("Which form does order 250 need?", "the crates of lane 7"):
-        if book.as_prompt(2000, query) != book.as_prompt(2000, query, ranker=lambda *asked: LexicalRanker()(*asked)):
+        if book.as_prompt(2000, query) != book.as_prompt(2000, query, ranker=lambda *asked: MeaningRanker()(*asked)):
             yield f"other skills for {query!r} than the plain ranking has"
         if book.version is not None:
             with Skillbook.open(place) as opened:

@@ -103,7 +103,8 @@ class CountingRoles:
         progress: str = "",
         **kwargs: object,
     ) -> SkillManagerOutput:
-        operation = UpdateOperation("ADD", section="s", content=reflection.key_insight)
+        content = f"{reflection.key_insight}, skill {len(skillbook.skills())}"
+        operation = UpdateOperation("ADD", section="s", content=content)
         return SkillManagerOutput(update=UpdateBatch("", [operation]))
 
 

@@ -91,8 +91,8 @@ def test_a_model_may_choose_an_id_in_our_style_only(book: Skillbook) -> None:
     done, _ = apply(
         book,
         UpdateOperation("ADD", section="a", content="x", skill_id="new skill"),
-        UpdateOperation("ADD", section="a", content="x", skill_id="maths-00042"),
-        UpdateOperation("ADD", section="a", content="x"),
+        UpdateOperation("ADD", section="a", content="y", skill_id="maths-00042"),
+        UpdateOperation("ADD", section="a", content="z"),
     )
     assert done == ["a-00002", "maths-00042", "a-00003"]
 

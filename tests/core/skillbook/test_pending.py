@@ -48,7 +48,7 @@ def test_a_pending_skill_is_in_the_book_and_in_no_prompt(book: Skillbook) -> Non
     assert [skill.content for skill in book] == ["Sort the list."]
     shown = [
         book.as_prompt(),
-        book.as_prompt(query="Check the units"),
+        book.as_prompt(query="Sort the list of units"),
         book.prompt_parts("Check the units", 1000).frozen,
         book.as_markdown(),
         book.as_playbook(),

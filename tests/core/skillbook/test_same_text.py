@@ -15,7 +15,7 @@ RULE = "Divide amounts in orders by 100."
 
 def add(content: str, number: int = 1, **more: object) -> UpdateOperation:
     source = InsightSource(trace_id=f"trace-{number}", epoch=1, sample_question=f"Question {number}?")
-    return UpdateOperation("ADD", f"section {number}", content, insight_source=source, **more)  # type: ignore[arg-type]
+    return UpdateOperation("ADD", "orders", content, insight_source=source, **more)  # type: ignore[arg-type]
 
 
 def learn(book: Skillbook, *operations: UpdateOperation) -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ def test_the_evidence_of_the_same_text_joins_the_skill(again: str) -> None:
     [(_, id)] = learn(book, add(RULE, 1, cases=[first]))
     assert learn(book, add(again, 2, cases=[second], metadata={"helpful": 1})) == [("UPDATE", id)]
     [skill] = book.skills()
-    assert (skill.content, skill.section, skill.helpful) == (RULE, "section 1", 1)
+    assert (skill.content, skill.section, skill.helpful) == (RULE, "orders", 1)
     assert [source.trace_id for source in skill.sources] == ["trace-1", "trace-2"]
     assert {case.question for case in skill.cases} == {"Question 1?", "Question 2?"}
 
@@ -43,6 +43,13 @@ def test_another_text_is_another_skill(other: str) -> None:
     book = Skillbook()
     learn(book, add(RULE), add(other))
     assert len(book.skills()) == 2
+
+
+def test_the_same_text_in_another_section_is_another_skill() -> None:
+    """A section may say where a skill applies, such as on one web site."""
+    book = Skillbook()
+    learn(book, add(RULE), UpdateOperation("ADD", "invoices", RULE))
+    assert [skill.section for skill in book.skills()] == ["orders", "invoices"]
 
 
 def test_the_same_text_twice_in_one_batch_is_one_skill() -> None:

@@ -31,7 +31,6 @@ __all__ = ["main"]
 from ace_claude_code.sessions.stored import key_of_project
 
 _MOST_FOR_PROMPT = 5
-_LEAST_SHARE = 0.3
 
 
 class _HookError(Exception):
@@ -112,7 +111,7 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
     path = skillbook_path(state, key_of_project(_folder_of(event)))
     if session is None or not path.exists() or prompt.startswith(OWN_COMMAND):
         return
-    from ace.retrieval import LexicalRanker
+    from ace.retrieval import MeaningRanker
     from ace.skillbook import Skillbook, SkillbookError
 
     try:
@@ -120,14 +119,10 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
             skills = book.skills()
     except SkillbookError as error:
         raise _HookError(f"no skills are shown: {error}") from error
-    scores = LexicalRanker()(prompt, skills)
-    # A skill that only shares a common word with the prompt has a much lower score than those that fit.
-    least = _LEAST_SHARE * max(scores, default=0.0)
-    scored = sorted(zip(scores, skills, strict=True), key=lambda pair: -pair[0])
-    fitting = [skill for score, skill in scored if score > 0 and score >= least and not skill.pinned]
-    unseen = [skill for skill in fitting if skill.id not in session.shown_skill_ids][:_MOST_FOR_PROMPT]
+    unseen = [skill for skill in skills if not skill.pinned and skill.id not in session.shown_skill_ids]
+    fitting = MeaningRanker().best(prompt, unseen, _MOST_FOR_PROMPT)
     pinned = [skill for skill in skills if skill.pinned and skill.id not in session.shown_skill_ids]
-    shown = [*pinned, *unseen]
+    shown = [*pinned, *fitting]
     if shown:
         note_shown_skills(state, session.session_id, [skill.id for skill in shown])
         lines = "\n".join(f"- [{skill.id}] {skill.content}" for skill in shown)

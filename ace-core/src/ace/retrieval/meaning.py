@@ -21,7 +21,7 @@ _LEAST: Final = 0.22
 
 It was calibrated on `benchmarks/paraphrases/calibration.json` and the sets of `benchmarks/learning_quality`, so that a
 skill is shown to about one of ten neutral questions."""
-_OF_WORDS: Final = 0.1
+_OF_WORDS: Final = 0.3
 """What common words add to the similarity, at most. It decides between codes and names, which have no meaning."""
 _DIGITS: Final = 5
 _ROOM: Final = 16

@@ -54,11 +54,7 @@ class WordVectors:
         self._table = np.memmap(folder / _WEIGHTS, dtype="<f2", mode="r", offset=start, shape=tuple(table["shape"]))
 
     def rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row for each text, of length 1, or of zeros for a text without tokens.
-
-        Args:
-            texts: The texts.
-        """
+        """Return one row for each text, of length 1, or of zeros for a text without tokens."""
         import numpy as np
 
         rows = np.zeros((len(texts), self._table.shape[1]), dtype=np.float32)

@@ -467,12 +467,13 @@ def _timed_case(case: SkillCase, at: str) -> SkillCase:
 
 
 def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added | Updated:
-    """Return the event of an ADD. If a skill has the same text, its sources, cases and counters are added to that."""
+    """Return the event of an ADD. Its sources, cases and counters join a skill of the section with the same text."""
     if operation.skill_id and operation.skill_id in state.skills:
         raise EventRefusedError(f"there is already a skill {operation.skill_id!r}; use UPDATE to change it")
     if operation.content is None:
         raise EventRefusedError("ADD requires content")
-    if operation.content.strip() and (known := state.with_text(operation.content)) is not None:
+    known = state.with_text(operation.section.strip(), operation.content)
+    if known is not None:
         return _updated_by(known, replace(operation, section="", content=known.content), at)
     wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
     event = added(

@@ -68,7 +68,7 @@ def estimate_tokens(text: str) -> int:
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
     """Return the pinned skills, then the others, the most relevant and helpful first; ties keep the order of the book.
 
-    With a question, skills that are not relevant to it are left out, unless they are pinned.
+    With a question, skills that are not relevant to it are omitted, unless they are pinned.
     """
     if query is None:
         return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
@@ -182,7 +182,7 @@ def fitting(
     while too_many - fits > 1:
         if attempt > len(order):
             order = first(attempt)
-        if attempt > len(order):  # there are no more
+        if attempt > len(order):  # only so many fit
             count = attempt = len(order)
             too_many = min(too_many, count + 1)
             continue

@@ -230,8 +230,8 @@ class BookState:
             self.watch(skill, None)
         del self.positions[skill_id]
 
-    def with_text(self, content: str) -> Skill | None:
-        """Return the active or pending skill that has this text, if there is one; see `normalised_text`."""
+    def with_text(self, section: str, content: str) -> Skill | None:
+        """Return the active or pending skill of a section that has this text, if any; see `normalised_text`."""
         if self._by_text is None:
             self._by_text = {}
             for skill in self.ordered_skills().values():
@@ -239,7 +239,9 @@ class BookState:
         text = normalised_text(content)
         for id in self._by_text.get(text, ()):
             known = self.skills.get(id)
-            if known is not None and known.status in (ACTIVE, PENDING) and normalised_text(known.content) == text:
+            if known is None or known.section != section or known.status not in (ACTIVE, PENDING):
+                continue
+            if normalised_text(known.content) == text:
                 return known
         return None
 

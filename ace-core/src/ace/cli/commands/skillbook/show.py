@@ -49,7 +49,7 @@ def command(
     Args:
         ids: The ids of the skills. [default: all skills]
         section: Show only the skills of this section; repeatable.
-        query: Order the skills by their relevance to this question.
+        query: Show only the skills that fit this question and the pinned ones, the most relevant first.
         budget: Show only as many skills as fit into this many tokens.
         text_format: Print the skills as an agent sees them, or as playbook text.
         with_invalid: Also show skills that were removed or merged into others.
