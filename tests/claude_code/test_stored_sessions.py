@@ -71,6 +71,20 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, project: Path)
     assert len(server.by_role("reflector")) == len(WORDS)
 
 
+def test_a_lesson_that_no_one_judged_stays_out_of_the_skills(
+    here: Run, server: ScriptedServer, project: Path, tmp_path: Path
+) -> None:
+    store(project, "alpha", *turn("alpha"))
+    done = here(*arguments(server, project), folder=project.parent, environ={**CONFIG, "ACE_UNPROVEN": "pending"})
+    assert done.data["turns_learned"] == 1
+    assert learned(project) == (["Do the job alpha."], [])
+    book = project.parent / ".claude" / "ace" / "projects" / key_of(project) / "skillbook.db"
+    [pending] = here("review", str(book), "--json").data["pending"]
+    assert pending["content"] == "Remember LESSON alpha."
+    assert here("review", str(book), "--accept", pending["id"]).code == 0
+    assert learned(project)[1] == learned_skills(("alpha",))
+
+
 def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(here: Run, project: Path) -> None:
     seed = random.randrange(1_000_000)
     print("seed", seed)  # to find the kill points of a failed run again

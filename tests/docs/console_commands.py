@@ -20,6 +20,7 @@ def commands_in(text: str) -> list[list[str]]:
 
 def run_line(line: str, here: Run, folder: Path, environ: Mapping[str, str]) -> Done:
     """Run a line as a shell does: `ace` alone in this process, and what has more in it in a shell."""
+    environ = {"ACE_UNPROVEN": "pending", **environ}  # as it is for readers
     name, *arguments = shlex.split(line, comments=True)
     if name == "ace" and not FOR_A_SHELL.search(line):
         return here(*arguments, folder=folder, environ=environ)

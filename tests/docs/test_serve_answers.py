@@ -88,7 +88,7 @@ def environ(tmp_path: Path) -> Iterator[Mapping[str, str]]:
             "no_proxy": "*",
         }
         found = command_environment(tmp_path, settings)
-        del found["SOURCE_DATE_EPOCH"]
+        del found["SOURCE_DATE_EPOCH"], found["ACE_UNPROVEN"]
         yield found
 
 

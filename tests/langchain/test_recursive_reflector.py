@@ -29,7 +29,13 @@ def test_the_runs_of_a_chain_are_explored_with_code() -> None:
         model = ChatOpenAI(model="scripted", base_url=server.api_base, api_key=key, max_retries=0)
         client = LangChainLLMClient(model)
         chain = ChatPromptTemplate([("system", "Use:\n{skillbook}"), ("user", "{question}")]) | model
-        runner = LangChain.from_roles(chain, reflector=RRStep(client), skill_manager=SkillManager(client))
+        runner = LangChain.from_roles(
+            chain,
+            reflector=RRStep(client),
+            skill_manager=SkillManager(client),
+            unproven="keep",
+            learn_without_truth=True,
+        )
         (result,) = runner.run(["How tall is the tower?"])
         turns = [request for request in server.requests if is_turn(request)]
     assert result.error is None

@@ -37,6 +37,7 @@ def test_what_was_taught_is_used_by_the_next_answer(world: World, transport: str
                 "skill_count_before": 0,
                 "skill_count_after": 1,
                 "new_skill_count": 1,
+                "pending_count": 0,
                 "skills": [{"id": skill["id"], "content": "Remember LESSON tides."}],
             }
             second = await client.call_tool("ace.ask", asked)
@@ -59,7 +60,8 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
             async def on_progress(progress: float, total: float | None, message: str | None) -> None:
                 reported.append((progress, total))
 
-            samples = [sample("tides"), sample("kelp", ground_truth="green"), sample("REFUSED")]
+            judged = [sample(word, ground_truth=f"LESSON {word}") for word in ("tides", "kelp")]
+            samples = [*judged, sample("REFUSED")]
             learned = content_of(
                 await client.call_tool(
                     "ace.learn.sample", {"session_id": "s", "samples": samples}, progress_callback=on_progress
@@ -73,13 +75,14 @@ def test_samples_and_traces_teach_and_the_skillbook_shows_what(world: World, tra
                 "Remember LESSON kelp.",
             ]
             assert reported == [(1, 3), (2, 3), (3, 3)]
-            for trace in ("A text. LESSON foam", [{"role": "user", "content": "Hm. LESSON surf"}], {"question": "?"}):
+            judged = [{"question": "?", "answer": f"LESSON {word}", "reward": 0.0} for word in ("foam", "surf")]
+            for trace in (*judged, {"question": "?"}):
                 given = {"session_id": "t", "trace": trace}
                 assert content_of(await client.call_tool("ace.learn.trace", given))["learned"] == (
                     trace != {"question": "?"}
                 )
             book = content_of(await client.call_tool("ace.skillbook.get", {"session_id": "other"}))
-            assert book["stats"] == {"skills": 4, "sections": 1, "helpful": 0, "harmful": 0, "neutral": 0}
+            assert book["stats"] == {"skills": 4, "sections": 1, "helpful": 2, "harmful": 0, "neutral": 0}
             assert book["skills"][0]["sources"][0]["question"] == "What about tides? LESSON tides"
             found = {"session_id": "s", "query": "surf and kelp"}
             best = content_of(await client.call_tool("ace.skillbook.get", found))["skills"]
@@ -106,13 +109,29 @@ def test_the_sessions_in_one_trace_are_runs_of_their_own(world: World) -> None:
         async with world.connect("memory") as client:
             given = {"session_id": "s", "trace": rows}
             learned = content_of(await client.call_tool("ace.learn.trace", given))
-            assert (learned["new_skill_count"], [failure["index"] for failure in learned["failures"]]) == (2, [2])
-            assert {skill["content"] for skill in learned["skills"]} == {
-                "Remember LESSON tides.",
-                "Remember LESSON kelp.",
-            }
+            assert (learned["pending_count"], [failure["index"] for failure in learned["failures"]]) == (2, [2])
             result = await client.call_tool("ace.learn.trace", {"session_id": "s", "trace": rows[4:]})
             assert "nothing was learned" in error_of(result)[1]
+
+    anyio.run(converse)
+
+
+@pytest.mark.parametrize("trace", ["A text. LESSON foam", [{"role": "user", "content": "Hm. LESSON foam"}]])
+def test_a_lesson_that_no_one_judged_is_listed_as_pending_and_not_used(world: World, trace: object) -> None:
+    async def converse() -> None:
+        async with world.connect("memory") as client:
+            learned = await client.call_tool("ace.learn.trace", {"session_id": "s", "trace": trace})
+            content = content_of(learned)
+            assert (content["learned"], content["new_skill_count"], content["pending_count"]) == (True, 0, 1)
+            assert "LESSON foam" not in str(learned), "the model of the client reads the result"
+            asked = {"session_id": "s", "question": "What about foam?"}
+            assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "unknown"
+            listed = await client.call_tool("ace.skillbook.get", {"session_id": "s", "include_invalid": True})
+            [skill] = content_of(listed)["skills"]
+            reason = "no one judged the answer that it was learned from"
+            assert (skill["status"], skill["reason"], skill["evidence"]) == ("pending", reason, [])
+            assert f"Remember LESSON foam. (pending: {reason})" in str(listed.content)
+            assert content_of(await client.call_tool("ace.skillbook.get", {"session_id": "s"}))["skills"] == []
 
     anyio.run(converse)
 

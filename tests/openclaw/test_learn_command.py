@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from ace.skillbook import Skillbook
+from ace_openclaw.home import skillbook_path
 from tests.openclaw.samples import said, text
 from tests.support.command_line import ACE, Done, Run, command_environment
 from tests.support.learning_script import learning_script
@@ -75,6 +77,13 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) ->
     assert sorted(report["turns_learned"] for report in reports) == [0, TURNS]
     assert sorted(report["turns_known"] for report in reports) == [0, TURNS]
     assert len(server.by_role("reflector")) == TURNS
+
+
+def test_lessons_that_no_one_judged_stay_out_of_the_skills(here: Run, server: ScriptedServer, home: Path) -> None:
+    done = here(*arguments(server), environ={**KEY, "ACE_UNPROVEN": "pending"})
+    assert done.data["turns_learned"] == TURNS
+    with Skillbook.open(skillbook_path(home / ".openclaw")) as book:
+        assert (len(book), len(book.pending_skills()), book.as_prompt()) == (0, TURNS, "")
 
 
 def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(

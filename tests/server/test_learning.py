@@ -112,9 +112,7 @@ def test_a_correction_becomes_a_skill_and_a_candidate(
     assert (review.kind, review.release, review.state) == ("release", release.id, "open")
 
 
-def test_words_of_users_are_feedback_and_only_corrections_are_the_right_answer(
-    service: Service, server: ScriptedServer
-) -> None:
+def test_words_of_users_are_feedback(service: Service, server: ScriptedServer) -> None:
     add_book(service)
     add_feedback(service, add_request(service, "tides"), thumb="up", score=0.75, comment="Short.")
     add_feedback(service, add_request(service, "winds"), correction="LESSON winds")
@@ -124,8 +122,39 @@ def test_words_of_users_are_feedback_and_only_corrections_are_the_right_answer(
     assert "The user comments: Short." in liked
     assert "The user says that the answer is wrong: LESSON winds" in corrected
     right = [text.partition("# Right answer")[2].partition("# Feedback")[0] for text in (liked, corrected)]
-    assert ["LESSON" in answer for answer in right] == [False, True]
-    assert "unknown" not in right[0]
+    assert not any("LESSON" in answer or "unknown" in answer for answer in right)
+
+
+def test_a_skill_may_state_the_rule_of_a_correction(tmp_path: Path) -> None:
+    rule = "Bring. We ship to Norway with Bring only, because PostNord does not insure glass."
+
+    def script(request: ScriptedRequest) -> Reply | str | dict[str, Any]:
+        if request.role == "reflector":
+            texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
+            return {**dict.fromkeys(texts, "r"), "extracted_learnings": [{"learning": rule}]}
+        return {"reasoning": "", "operations": [{"type": "ADD", "section": "shipping", "content": rule}]}
+
+    with ScriptedServer(script) as server, closing(Database(tmp_path / "server.db")) as database:
+        database.migrate()
+        service = service_on(database, tmp_path, server.api_base)
+        add_book(service)
+        add_feedback(service, add_request(service, "Norway"), correction=rule)
+        assert learn_all(service) == ["ended"]
+        with closing(service.open_book("default")) as book:
+            [skill] = book.skills(include_invalid=True)
+    assert (skill.content, skill.status, skill.evidences) == (rule, "active", ("person",))
+
+
+def test_a_recorded_trace_that_no_one_judged_teaches_only_pending_skills(
+    service: Service, server: ScriptedServer
+) -> None:
+    add_book(service)
+    messages = [{"role": "user", "content": "What about LESSON tides?"}]
+    add_feedback(service, None, kind="trace", trace=json.dumps({"messages": messages}))
+    assert learn_all(service) == ["ended"]
+    assert skills(service) == []
+    with closing(service.open_book("default")) as book:
+        assert [skill.content for skill in book.pending_skills()] == ["Remember LESSON tides."]
 
 
 def test_an_order_in_feedback_reaches_no_user_although_the_model_obeys(tmp_path: Path) -> None:
@@ -160,7 +189,7 @@ def test_an_order_in_feedback_reaches_no_user_although_the_model_obeys(tmp_path:
 
 def test_recorded_traces_are_learned_the_same_way(service: Service, server: ScriptedServer) -> None:
     add_book(service)
-    trace = {"messages": [{"role": "user", "content": "What about LESSON tides, jane@acme.com?"}]}
+    trace = {"messages": [{"role": "user", "content": "What about LESSON tides, jane@acme.com?"}], "reward": 1.0}
     add_feedback(service, None, kind="trace", trace=json.dumps(trace))
     assert learn_all(service) == ["ended"]
     assert skills(service) == ["Remember LESSON tides."]
@@ -188,7 +217,9 @@ def test_the_sessions_in_one_request_are_runs_of_their_own(
     with working(service):
         wait_for_batches(service)
     assert states(service) == ["learned", "failed", "learned"]
-    assert sorted(skills(service)) == [f"Remember LESSON {word}." for word in ("foam", "kelp", "sand", "tides")]
+    with closing(service.open_book("default")) as book:
+        found = sorted(skill.content for skill in book.pending_skills())
+    assert found == [f"Remember LESSON {word}." for word in ("foam", "kelp", "sand", "tides")]
     assert not any("tides" in text and "kelp" in text for text in prompts(server))
 
 

@@ -116,7 +116,8 @@ def corrected(request: ScriptedRequest) -> Mapping[str, Any] | str:
 
 def test_the_demo_ends_with_new_questions_before_and_after_learning(tmp_path: Path) -> None:
     with ScriptedServer(corrected) as server:
-        environ = command_environment(tmp_path, {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base})
+        variables = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base, "ACE_UNPROVEN": "pending"}
+        environ = command_environment(tmp_path, variables)
         done = subprocess.run(
             [sys.executable, "-m", "examples.demo"], cwd=ROOT, env=environ, check=True, capture_output=True, text=True
         )

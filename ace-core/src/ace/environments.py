@@ -73,8 +73,9 @@ class EnvironmentResult:
     metrics: dict[str, float] = field(default_factory=dict)
     """Numbers by name, such as `correct` with 1.0; empty if nothing could be judged."""
     verified: bool = True
-    """False if the judgement only looked at the form of the answer. By default, nothing but tags is then learned from
-    the answer; see `learn_without_truth` of `ace.runners.LearningSettings`."""
+    """False if the answer was not judged, or only its form was. By default, nothing but tags is then learned from it;
+    see `learn_without_truth` of `ace.runners.LearningSettings`. A result without metrics and ground truth counts as not
+    verified too."""
 
 
 class TaskEnvironment(ABC):
@@ -116,8 +117,8 @@ _DEFAULT_TOLERANCE: Final = 1e-9
 class SimpleEnvironment(TaskEnvironment):
     """Compares the answer with the ground truth of the sample.
 
-    The metric `correct` is 1.0 or 0.0. A sample without a ground truth gets no metric, and the
-    feedback says so.
+    The metric `correct` is 1.0 or 0.0. A sample without a ground truth gets no metric, and its answer
+    is not verified.
 
     Args:
         match: How to compare. `contains`: the ground truth occurs in the answer, in any case of its
@@ -188,7 +189,8 @@ class SimpleEnvironment(TaskEnvironment):
         """
         expected = sample.ground_truth
         if expected is None or not str(expected).strip():
-            return EnvironmentResult("This sample has no ground truth, so the answer was not judged.")
+            said = "This sample has no ground truth, so the answer was not judged."
+            return EnvironmentResult(said, verified=False)
         expected = str(expected)
         if self.match == "strict":
             return _judged_strictly(sample.question, expected, agent_output.final_answer)

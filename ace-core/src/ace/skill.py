@@ -41,8 +41,10 @@ CASE_RESULTS = get_args(CaseResult)
 Provenance = Literal["full", "ids"]
 """What to record about the trace that taught a skill: its texts and cases, or only its name and place."""
 PROVENANCES = get_args(Provenance)
-Unproven = Literal["keep", "drop"]
-"""What to do with a skill that fails the case that it was learned from with every text that was tried."""
+Unproven = Literal["pending", "keep", "drop"]
+"""What to do with a skill that nothing shows to be right: one that fails the case that it was learned from with every
+text that was tried, or was learned from a trace that no one judged. `pending` keeps it without showing it to agents,
+`keep` shows it, and `drop` removes it if it fails its case."""
 
 MAX_CASES = 20
 """The maximum number of cases that learning gives a skill; the oldest are kept. Cases that were added by hand,

@@ -101,14 +101,21 @@ class LearningRun:
         """The fields of `LearnOutput`."""
         book = self._session.learner.skillbook
         touched = dict.fromkeys([*self._added, *self._changed])
-        skills = [skill for skill in map(book.get_skill, touched) if skill is not None]
+        # The client shows the result to its model, which must not see what is pending.
+        skills = [skill for id in touched if (skill := book.get_skill(id)) is not None and not skill.is_pending]
         return {
             "session_id": self._session.id,
             "skill_count_before": self._count_before,
             "skill_count_after": len(book),
-            "new_skill_count": len(self._added),
+            "new_skill_count": len(self._added) - self._pending,
+            "pending_count": self._pending,
             "skills": [LearnedSkill(id=skill.id, content=skill.content) for skill in skills],
         }
+
+    @property
+    def _pending(self) -> int:
+        added = [self._session.learner.skillbook.get_skill(id) for id in self._added]
+        return sum(skill is not None and skill.is_pending for skill in added)
 
     def _run(self, learn: Callable[..., list[SampleResult[ACEStepContext]]], size: int, epochs: int) -> None:
         self._size, self._total = size, size * epochs
@@ -139,7 +146,7 @@ class LearningRun:
         kept: dict[str, Any] = {
             "processed": self.processed,
             "failed": len(self.failures),
-            "new_skill_count": len(self._added),
+            "new_skill_count": len(self._added) - self._pending,
             "failures": [failure.model_dump() for failure in self.failures],
         }
         learned = f"{self.processed} of {self._total} samples were learned from, and their skills are kept"

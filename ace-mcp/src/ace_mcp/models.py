@@ -194,6 +194,9 @@ class LearnOutput(BaseModel):
     skill_count_before: int = Field(description="The number of skills in the skillbook before.")
     skill_count_after: int = Field(description="The number of skills in the skillbook now.")
     new_skill_count: int = Field(description="The number of skills that this call has added.")
+    pending_count: int = Field(
+        description="The number of lessons that it has added without using them, until a person accepts them."
+    )
     skills: list[LearnedSkill] = Field(description="The skills that this call has added or changed.")
 
 
@@ -221,7 +224,9 @@ class GetSkillbookInput(ToolInput):
     limit: int = Field(default=20, ge=1, le=200, description="The maximum number of skills.")
     query: PromptText | None = Field(default=None, min_length=1, description="Return matching skills, best first.")
     section: str | None = Field(default=None, min_length=1, max_length=200, description="Return only its skills.")
-    include_invalid: bool = Field(default=False, description="Return removed skills too. Not with query.")
+    include_invalid: bool = Field(
+        default=False, description="Return pending, rejected and removed skills too. Not with query."
+    )
 
 
 class SkillSource(BaseModel):
@@ -237,7 +242,11 @@ class SkillOutput(BaseModel):
     id: str = Field(description="Its id.")
     content: str = Field(description="What it says.")
     section: str = Field(description="The section of the skillbook.")
-    status: str = Field(description="active, or invalid if it was removed.")
+    status: str = Field(description="active, pending, or invalid if it was rejected, removed or merged.")
+    reason: str = Field(description="Why it is pending or was rejected; empty for others.")
+    evidence: list[str] = Field(
+        description="What shows that it is right: truth, recovery, failure or person; empty if nothing does."
+    )
     helpful: int = Field(description="How often it helped.")
     harmful: int = Field(description="How often it did harm.")
     neutral: int = Field(description="How often it made no difference.")

@@ -437,6 +437,8 @@ def _skill_output(skill: Skill) -> SkillOutput:
         content=skill.content,
         section=skill.section,
         status=skill.status,
+        reason=skill.reason,
+        evidence=list(skill.evidences),
         helpful=skill.helpful,
         harmful=skill.harmful,
         neutral=skill.neutral,
@@ -461,10 +463,16 @@ def _learned_text(output: LearnTraceOutput) -> str:
 
 
 def _skill_lines(output: LearnSampleOutput | LearnTraceOutput) -> list[str]:
-    known = f"The skillbook has {counted(output.skill_count_after, 'skill')}, {output.new_skill_count} new."
+    pending = f" Lessons that wait for a review: {output.pending_count}." if output.pending_count else ""
+    known = f"The skillbook has {counted(output.skill_count_after, 'skill')}, {output.new_skill_count} new.{pending}"
     return [known, *(f"- [{skill.id}] {skill.content}" for skill in output.skills)]
 
 
 def _skillbook_text(output: GetSkillbookOutput) -> str:
-    lines = [f"- [{skill.id}] {skill.content}" for skill in output.skills]
+    lines = [f"- [{skill.id}] {skill.content}{_status_text(skill)}" for skill in output.skills]
     return "\n".join([f"The skillbook has {counted(output.stats.skills, 'skill')}.", *lines])
+
+
+def _status_text(skill: SkillOutput) -> str:
+    reason = f": {skill.reason}" if skill.reason else ""
+    return "" if skill.status == "active" else f" ({skill.status}{reason})"

@@ -111,6 +111,7 @@ def _learn(state: Path, settings: Settings, budget_usd: float) -> list[str]:
                 needs_price=False,
                 allow=chosen.learning.allow,
                 provenance=chosen.learning.provenance,
+                unproven=chosen.learning.unproven,
                 cancel_token=token,
                 on_sample_end=queue.note,
             )

@@ -231,6 +231,7 @@ def learn(
                 max_cost=chosen.run.max_cost,
                 allow=chosen.learning.allow,
                 provenance=chosen.learning.provenance,
+                unproven=chosen.learning.unproven,
                 cancel_token=token,
                 tell=note,
             ),

@@ -10,7 +10,7 @@ from ace.integrations import ManagedBlockError, ModelCalled, SampleEnded, UsageE
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.runners import SpendLedger
-from ace.skill import Provenance
+from ace.skill import Provenance, Unproven
 from ace.steps import GuardedKind
 from ace_openclaw.found_turns import Source
 from ace_openclaw.home import ace_folder, learner_lock_path, make_ace_folder, skillbook_path
@@ -36,6 +36,7 @@ def learn_sessions(
     max_cost: float | None,
     allow: Collection[GuardedKind],
     provenance: Provenance = "full",
+    unproven: Unproven = "pending",
     cancel_token: CancellationToken,
     tell: Callable[[str], None],
 ) -> LearningReport:
@@ -49,6 +50,7 @@ def learn_sessions(
         max_cost: The cost after which no further turn is started, in US dollars.
         allow: The classes of sensitive text that are not redacted or rejected.
         provenance: What to record about the source of each skill.
+        unproven: What to do with skills that nothing shows to be right; see `ace.skill.Unproven`.
         cancel_token: Stops the run; the remaining turns are learned by the next one.
         tell: Called with messages for the user during the run.
 
@@ -69,6 +71,7 @@ def learn_sessions(
             needs_price=max_cost is not None,
             allow=allow,
             provenance=provenance,
+            unproven=unproven,
             cancel_token=cancel_token,
             on_sample_end=None if queue is None else queue.note,
         )
@@ -87,6 +90,7 @@ def learn_while_locked(
     needs_price: bool,
     allow: Collection[GuardedKind],
     provenance: Provenance = "full",
+    unproven: Unproven = "pending",
     cancel_token: CancellationToken,
     on_sample_end: OnResult | None = None,
 ) -> LearningReport:
@@ -101,6 +105,7 @@ def learn_while_locked(
         needs_price: Whether an unknown price of the model ends the run; otherwise its calls are not counted.
         allow: The classes of sensitive text that are not redacted or rejected.
         provenance: What to record about the source of each skill.
+        unproven: What to do with skills that nothing shows to be right; see `ace.skill.Unproven`.
         cancel_token: Stops the run; the remaining turns are learned by the next one.
         on_sample_end: Called with the result of each new turn.
 
@@ -115,6 +120,7 @@ def learn_while_locked(
         skillbook_path=skillbook_path(state),
         allow=allow,
         provenance=provenance,
+        unproven=unproven,
     )
     model = _ModelWatch(cancel_token, needs_price=needs_price)
     with closing(runner.skillbook), observing(model.see), observing(SpendLedger(ace_folder(state))):

@@ -94,12 +94,15 @@ def _trace(seal: Seal, feedback: Row, request: Row) -> dict[str, object]:
         "answer": seal.open(request.answer),
     }
     correction = _opened(seal, feedback.correction)
+    # What a user writes is often a rule with its reason, so a skill may say the same, unlike a right answer.
+    corrections = [] if correction is None else [_corrected(shown["question"], shown["answer"], correction)]
     trace: dict[str, object] = {
         "schema": 1,
         "success": None,
         "skill_ids": request.skill_ids.split(),
-        "ground_truth": correction,
+        "ground_truth": None,
         "steps": [],
+        "corrections": corrections,
         "metrics": {},
         "metadata": {},
     }
@@ -112,6 +115,11 @@ def _trace(seal: Seal, feedback: Row, request: Row) -> dict[str, object]:
         comment=_opened(seal, feedback.comment),
     )
     return trace | shown | {"feedback": said}
+
+
+def _corrected(question: str, answer: str, correction: str) -> dict[str, str]:
+    """Return the correction of an answer, as a field of its trace."""
+    return {"question": question, "wrong": answer, "correction": correction, "right": "", "place": "feedback"}
 
 
 def _judgement(question: str, context: str, answer: str, skill_ids: str) -> dict[str, object]:

@@ -85,7 +85,7 @@ def test_samples_that_a_stopped_run_did_not_reach_are_not_wrong_answers(
     arguments = ["--epochs", "2", "--lag", "0", "--no-prove", "--fail-fast", "--results", "new.json"]
     done = here("train", "in.jsonl", *arguments, "--json", *model)
     assert (done.code, done.data["stopped_by"]) == (1, "fail_fast"), done.err
-    assert done.data["answers"] == [{"epoch": 1, "right": 0, "of": 2}]
+    assert done.data["answers"] == [{"epoch": 1, "right": 0, "of": 2, "not_judged": 0}]
     [epoch] = written(tmp_path / "new.json")["epochs"]
     assert (epoch["epoch"], epoch["samples"], epoch["learned"]) == (1, 2, 1)
 

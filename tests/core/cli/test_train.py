@@ -21,7 +21,10 @@ def test_what_one_epoch_teaches_the_next_one_knows(tmp_path: Path, model: list[s
     done = ace(*command, *model, folder=tmp_path)
     report = done.data
     assert done.code == 1
-    assert report["answers"] == [{"epoch": 1, "right": 0, "of": 3}, {"epoch": 2, "right": 3, "of": 3}]
+    assert report["answers"] == [
+        {"epoch": 1, "right": 0, "of": 3, "not_judged": 0},
+        {"epoch": 2, "right": 3, "of": 3, "not_judged": 0},
+    ]
     assert [(failure["place"], failure["stage"]) for failure in report["failures"]] == [("samples.jsonl#4", "input")]
     assert {skill["content"]: skill["traces"] for skill in report["new_skills"]} == {
         f"Remember LESSON {word}.": [f"samples.jsonl#{number}"] for number, word in enumerate(words, 1)

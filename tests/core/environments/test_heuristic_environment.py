@@ -136,8 +136,8 @@ def test_an_unverified_answer_only_leads_to_tags_and_the_rest_is_recorded_with_a
     [
         (HeuristicEnvironment([not_empty()]), None, {"learn_without_truth": True}),
         (HeuristicEnvironment([not_empty()]), "4", {}),
-        (SimpleEnvironment(), None, {}),
-        (None, None, {}),
+        (SimpleEnvironment(), "4", {}),
+        (None, "4", {}),
     ],
 )
 def test_skills_are_learned_if_that_is_wanted_or_something_is_known(
@@ -148,7 +148,12 @@ def test_skills_are_learned_if_that_is_wanted_or_something_is_known(
         client: LiteLLMClient = client_for(server)
         learn_without_truth = options.get("learn_without_truth", False)
         runner = ACE.from_client(
-            client, environment=environment, skillbook=book, prove=False, learn_without_truth=learn_without_truth
+            client,
+            environment=environment,
+            skillbook=book,
+            prove=False,
+            learn_without_truth=learn_without_truth,
+            unproven="keep",
         )
         [result] = runner.run([Sample("2+2?", ground_truth=truth)])
     assert result.error is None

@@ -41,6 +41,7 @@ def learn(path: str, api_base: str) -> None:
         reflector=RRStep(client, RRConfig(max_iterations=8)),
         skill_manager=SkillManager(client),
         skillbook=opened(path),
+        unproven="keep",
     )
     results = runner.run(traces(), max_in_flight=1, resume=True)
     assert [result.error for result in results] == [None] * TRACES

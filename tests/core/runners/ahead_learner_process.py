@@ -20,7 +20,7 @@ def learn(path: str, api_base: str) -> None:
     """Learn from what is left."""
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
     runner = TraceAnalyser.from_roles(
-        reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=opened(path)
+        reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=opened(path), unproven="keep"
     )
     results = runner.run(traces(), workers=WORKERS, resume=True)
     assert [result.error for result in results] == [None] * TRACES

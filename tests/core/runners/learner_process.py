@@ -91,6 +91,7 @@ def learn(path: str, api_base: str) -> None:
         checkpoint_dir=Path(path).with_suffix(".checkpoints"),
         checkpoint_interval=7,
         extra_steps=[TakesItsTime(Path(path))],
+        unproven="keep",
     )
     results = runner.run(traces(), max_in_flight=1, resume=True)
     assert [result.error for result in results] == [None] * TRACES

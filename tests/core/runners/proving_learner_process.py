@@ -51,6 +51,7 @@ def learn(path: str, api_base: str) -> None:
         skill_manager=SkillManager(client),
         proof_agent=Agent(client, AGENT_PROMPT.replace("{current_date}", "2026-01-01")),  # a run may last past midnight
         skillbook=opened(path),
+        unproven="keep",
     )
     results = runner.run(traces(), max_in_flight=1, resume=True)
     assert [result.error for result in results] == [None] * CHATS

@@ -61,7 +61,15 @@ class AsyncRoles:
 
 
 def ace(roles: Any, **options: Any) -> ACE:
-    return ACE.from_roles(agent=roles, reflector=roles, skill_manager=roles, environment=roles, **options)
+    return ACE.from_roles(
+        agent=roles,
+        reflector=roles,
+        skill_manager=roles,
+        environment=roles,
+        **options,
+        unproven="keep",
+        learn_without_truth=True,
+    )
 
 
 def samples(count: int) -> list[Sample]:
@@ -127,9 +135,9 @@ def test_every_runner_has_one() -> None:
 
     looking_back: dict[str, Any] = {"reflector": roles, "skill_manager": roles}
     book = Skillbook()
-    own = ACERunner(Pipeline[ACEStepContext]([Shout(), *learning_tail(roles, roles, book)]), book)
-    shouter = Shouter.from_roles(**looking_back)
-    analyser = TraceAnalyser.from_roles(**looking_back)
+    own = ACERunner(Pipeline[ACEStepContext]([Shout(), *learning_tail(roles, roles, book, unproven="keep")]), book)
+    shouter = Shouter.from_roles(**looking_back, unproven="keep")
+    analyser = TraceAnalyser.from_roles(**looking_back, unproven="keep")
 
     async def main() -> None:
         await shouter.arun(["a", "b"])
@@ -152,7 +160,7 @@ def test_a_subclass_with_a_run_of_its_own_is_awaited_with_it() -> None:
 
     roles: Any = AsyncRoles()
     book = Skillbook()
-    runner: Any = Numbers(Pipeline[ACEStepContext](learning_tail(roles, roles, book)), book)
+    runner: Any = Numbers(Pipeline[ACEStepContext](learning_tail(roles, roles, book, unproven="keep")), book)
     results = asyncio.run(runner.arun(3, last=5))
     assert [result.sample for result in results] == ["number 3", "number 4"]
     assert learned(runner) == ["number 3", "number 4"]
@@ -204,7 +212,7 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
             return await super().reflect(question=question, **kwargs)
 
     roles: Any = Slow()
-    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles)
+    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, unproven="keep")
 
     async def main() -> None:
         task = asyncio.create_task(runner.arun([{"question": f"t {number}"} for number in range(50)], workers=1))
@@ -226,7 +234,7 @@ def test_a_cancelled_task_stops_the_run_of_a_subclass_in_its_thread() -> None:
             return super().run(traces, *args, **options)
 
     roles: Any = AsyncRoles()
-    runner = Plain.from_roles(reflector=roles, skill_manager=roles)
+    runner = Plain.from_roles(reflector=roles, skill_manager=roles, unproven="keep")
 
     async def main() -> None:
         seen = asyncio.Event()
@@ -265,7 +273,15 @@ def test_runs_overlap_on_one_loop() -> None:
 
 def test_the_facade_learns_from_asynchronous_code() -> None:
     roles: Any = AsyncRoles()
-    facade = ACELiteLLM(Client(), agent=roles, reflector=roles, skill_manager=roles, environment=roles)  # type: ignore[arg-type]  # never asked
+    facade = ACELiteLLM(
+        Client(),  # type: ignore[arg-type]  # never asked
+        agent=roles,
+        reflector=roles,
+        skill_manager=roles,
+        environment=roles,
+        unproven="keep",
+        learn_without_truth=True,
+    )
 
     async def main() -> list[str]:
         ends: list[int] = []
@@ -347,7 +363,7 @@ def test_a_task_that_is_cancelled_while_a_book_is_loaded_leaves_no_run_open(tmp_
         return thread
 
     roles: Any = Slow()
-    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles)
+    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, unproven="keep")
     runner.save(tmp_path / "other.json")
     runner.run([{"question": "t"}], wait=False)
     loading = load()
@@ -382,7 +398,9 @@ def test_a_task_that_is_cancelled_while_its_run_waits_for_another_one_ends_its_r
             return await super().reflect(question=question, **kwargs)
 
     roles: Any = Slow()
-    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, skillbook_path=tmp_path / "s.db")
+    runner = TraceAnalyser.from_roles(
+        reflector=roles, skill_manager=roles, skillbook_path=tmp_path / "s.db", unproven="keep"
+    )
     events: list[Event] = []
 
     async def main() -> None:

@@ -48,7 +48,9 @@ def run(book: Skillbook, inputs: list[RecordedTrace], *steps: Any, **options: An
     """Run, and return why it ended."""
     events: list[Event] = []
     with ScriptedServer(learning_script()) as server, observing(events.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, extra_steps=steps)
+        runner = TraceAnalyser.from_client(
+            client_for(server), skillbook=book, prove=False, extra_steps=steps, unproven="keep"
+        )
         runner.run(inputs, **options)
         assert runner.failures == []
     return [event.stopped_by for event in events if isinstance(event, RunEnded)]
@@ -60,7 +62,9 @@ def test_groups_stay_together_and_each_epoch_ends_once(wait: bool) -> None:
     step = Noting(book)
     assert isinstance(step, EndOfEpoch)
     with ScriptedServer(learning_script()) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, extra_steps=[step])
+        runner = TraceAnalyser.from_client(
+            client_for(server), skillbook=book, prove=False, extra_steps=[step], unproven="keep"
+        )
         runner.run(traces("a", "b", "c", "d"), 2, shuffle=3, max_in_flight=1, wait=wait)
         runner.wait_for_background()
     assert [note for note in step.noted if note.startswith("end")] == ["end of 1", "end of 2"]

@@ -88,18 +88,24 @@ def run_of(kind: str, roles: Any, book: Skillbook) -> Run:
     judge = SimpleEnvironment()
     runner: Any
     if kind == "ACE":
-        runner = ACE.from_roles(agent=roles, environment=judge, **looking_back)
+        runner = ACE.from_roles(
+            agent=roles, environment=judge, **looking_back, unproven="keep", learn_without_truth=True
+        )
         return lambda **options: runner.run(samples(), **options)
     if kind == "TraceAnalyser":
-        runner = TraceAnalyser.from_roles(**looking_back)
+        runner = TraceAnalyser.from_roles(**looking_back, unproven="keep")
         return lambda **options: runner.run(traces(), **options)
     if kind == "IntegrationRunner":
-        runner = Framework.from_roles(**looking_back)
+        runner = Framework.from_roles(**looking_back, unproven="keep")
         return lambda **options: runner.run(questions(), **options)
     if kind == "ACERunner":
-        runner = ACERunner(Pipeline[ACEStepContext]([AsTrace(), *learning_tail(roles, roles, book)]), book)
+        runner = ACERunner(
+            Pipeline[ACEStepContext]([AsTrace(), *learning_tail(roles, roles, book, unproven="keep")]), book
+        )
         return lambda **options: runner.run(questions(), **options)
-    facade = ACELiteLLM(roles, agent=roles, environment=judge, **looking_back)
+    facade = ACELiteLLM(
+        roles, agent=roles, environment=judge, **looking_back, unproven="keep", learn_without_truth=True
+    )
     if kind == "learn":
         return lambda **options: facade.learn(samples(), **options)
     if kind == "alearn":

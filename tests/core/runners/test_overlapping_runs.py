@@ -48,11 +48,13 @@ class Roles:
 
 
 def analyser(roles: Roles, **options: Any) -> TraceAnalyser:
-    return TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, **options)
+    return TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, **options, unproven="keep")
 
 
 def ace(roles: Roles, **options: Any) -> ACE:
-    return ACE.from_roles(agent=roles, reflector=roles, skill_manager=roles, **options)
+    return ACE.from_roles(
+        agent=roles, reflector=roles, skill_manager=roles, **options, unproven="keep", learn_without_truth=True
+    )
 
 
 def traces(name: str, count: int) -> list[dict[str, str]]:
@@ -319,7 +321,7 @@ def test_a_runner_over_own_steps_needs_no_subclass() -> None:
             return ctx.replace(trace={"question": ctx.sample, "answer": ""})
 
     roles, book = Roles(), Skillbook()
-    runner = ACERunner(Pipeline[ACEStepContext]([Listen(), *learning_tail(roles, roles, book)]), book)
+    runner = ACERunner(Pipeline[ACEStepContext]([Listen(), *learning_tail(roles, roles, book, unproven="keep")]), book)
     results = runner.run(["one", "two"], 2, max_in_flight=1)
     assert [result.error for result in results] == [None] * 4
     assert [skill.content for skill in book.skills()][:2] == ["one", "two"]

@@ -95,6 +95,7 @@ def test_with_ids_only_the_skill_itself_is_kept(suffix: str, provenance: Provena
         checkpoint_dir=tmp_path / "checkpoints",
         checkpoint_interval=1,
         provenance=provenance,
+        unproven="keep",
     )
     [result] = runner.run([TRACE])
     assert result.error is None
@@ -124,7 +125,9 @@ def test_what_models_said_of_a_trace_is_deleted_when_its_run_has_ended(tmp_path:
         return UpdateBatch(ZEBRA, [change for change in everything() if change.type == "ADD"]).to_dict()
 
     def runner() -> TraceAnalyser:
-        return TraceAnalyser.from_client(client, skillbook_path=tmp_path / "skills.db", provenance="ids")
+        return TraceAnalyser.from_client(
+            client, skillbook_path=tmp_path / "skills.db", provenance="ids", unproven="keep"
+        )
 
     with ScriptedServer(script) as server:
         client = client_for(server)
@@ -153,8 +156,10 @@ def test_the_provenance_is_checked_early() -> None:
     wrong: Any = "none"
     for make in (
         lambda: UpdateStep(Manager(), provenance=wrong),
-        lambda: learning_tail(Reflector(), Manager(), Skillbook(), provenance=wrong),
-        lambda: TraceAnalyser.from_roles(reflector=Reflector(), skill_manager=Manager(), provenance=wrong),
+        lambda: learning_tail(Reflector(), Manager(), Skillbook(), provenance=wrong, unproven="keep"),
+        lambda: TraceAnalyser.from_roles(
+            reflector=Reflector(), skill_manager=Manager(), provenance=wrong, unproven="keep"
+        ),
     ):
         with pytest.raises(ValueError, match="provenance must be one of full, ids, got 'none'"):
             make()
@@ -166,6 +171,7 @@ def learned(tmp_path: Path, case: SkillCase, **options: Any) -> tuple[SkillCase,
         skill_manager=Manager(UpdateOperation("ADD", section="animals", content=SKILL, cases=[case])),
         skillbook_path=tmp_path / "skills.db",
         **options,
+        unproven="keep",
     )
     [result] = runner.run([TRACE])
     assert result.error is None
@@ -232,6 +238,7 @@ def test_the_history_does_not_list_the_vectors_of_a_merge_that_changed_nothing(t
         skill_manager=Manager(*operations),
         skillbook_path=tmp_path / "skills.db",
         dedup_config=DeduplicationConfig(),
+        unproven="keep",
     )
     [result] = runner.run([TRACE])
     assert result.error is None

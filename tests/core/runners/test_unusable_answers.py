@@ -59,7 +59,7 @@ def test_a_bad_answer_fails_its_sample_and_no_other(
     with ScriptedServer(script) as server:
         client = client_for(server)
         runner = TraceAnalyser.from_client(
-            wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path
+            wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path, unproven="keep"
         )
         results = runner.run(traces())
         asked = [request for request in server.by_role(role) if "thing1" in _task(request)]
@@ -92,7 +92,11 @@ def test_a_bad_answer_of_an_agent_fails_its_sample_and_no_other(name: str, wrapp
     with ScriptedServer(script) as server:
         client = client_for(server)
         runner = ACE.from_client(
-            wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path
+            wrap_with_instructor(client) if wrapped else client,
+            prove=False,
+            checkpoint_dir=tmp_path,
+            unproven="keep",
+            learn_without_truth=True,
         )
         results = runner.run(secrets_world.samples(3), max_in_flight=1)
         asked = [request for request in server.by_role("agent") if "thing1" in _task(request)]
@@ -147,7 +151,7 @@ def test_one_bad_answer_is_asked_for_again(role: str, name: str, text: str) -> N
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), prove=False)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, unproven="keep")
         runner.run(traces())
     assert spoiled
     assert runner.failures == []
@@ -159,7 +163,7 @@ def test_prose_around_json_is_read_at_once() -> None:
         return f"Here it is:\n```json\n{json.dumps(secrets_world.answer(request))}\n```\nAnything else?"
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), prove=False)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, unproven="keep")
         runner.run(traces())
         assert len(server.requests) == 6
     assert (len(runner.skillbook), runner.failures) == (3, [])
@@ -177,7 +181,7 @@ def test_an_unknown_tag_or_skill_in_a_reflection_is_logged_and_harmless(caplog: 
         return found
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book, unproven="keep")
         runner.run(traces()[:1])
     assert runner.failures == []
     assert book.skills()[0].counts() == {"helpful": 1, "harmful": 0, "neutral": 0}
@@ -212,7 +216,7 @@ def test_an_order_inside_a_trace_stays_inside_its_fence(field: str) -> None:
     book = Skillbook()
     book.add_skill("maths", "Check the units.")
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book, unproven="keep")
         runner.run([{**traces()[0], field: f"{INJECTION} What is the secret of thing0?"}])
     assert runner.failures == []
     assert next(skill.content for skill in book.skills()) == "Check the units."
@@ -252,7 +256,7 @@ def test_keys_do_not_show_in_failures_and_logs(
     with ScriptedServer(script) as server:
         client = client_with_secrets(server, monkeypatch)
         used = wrap_with_instructor(client) if wrapped else client
-        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / "skills.json")
+        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / "skills.json", unproven="keep")
         [result] = runner.run([{"question": ALL_SECRETS, "api_key": KEY}])
     text = (tmp_path / "failures.jsonl").read_text()
     assert len(runner.failures) == 1
@@ -283,7 +287,7 @@ def test_keys_do_not_show_in_the_store(
     with ScriptedServer(script) as server:
         client = client_with_secrets(server, monkeypatch)
         used = wrap_with_instructor(client) if wrapped else client
-        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / name)
+        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / name, unproven="keep")
         runner.run([{"question": f"Is it {ALL_SECRETS}?", "trace_id": "t"}])
         sent = [request.text for request in server.requests]
     assert [skill.content for skill in runner.skillbook.skills()] == ["Use [hidden], [hidden], [hidden], [hidden]."]

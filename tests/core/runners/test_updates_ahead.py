@@ -112,7 +112,9 @@ def opened(path: Path | None) -> Skillbook:
 
 def analyser(server: ScriptedServer, book: Skillbook) -> TraceAnalyser:
     client = client_for(server, max_retries=0)
-    return TraceAnalyser.from_roles(reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=book)
+    return TraceAnalyser.from_roles(
+        reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=book, unproven="keep"
+    )
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -337,7 +339,7 @@ class Reflecting:
 def test_skill_managers_of_users_are_asked_ahead_too(manager: type[Managing], most: int, is_async: bool) -> None:
     managing = manager(most)
     book = opened(None)
-    runner = TraceAnalyser.from_roles(reflector=Reflecting(), skill_manager=managing, skillbook=book)
+    runner = TraceAnalyser.from_roles(reflector=Reflecting(), skill_manager=managing, skillbook=book, unproven="keep")
     if is_async:
         asyncio.run(runner.arun(traces(), workers=4))
     else:

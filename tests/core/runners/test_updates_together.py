@@ -140,6 +140,7 @@ def analyser(server: ScriptedServer, book: Skillbook, together: int = N, count: 
         skill_manager=Held(client, count),
         skillbook=book,
         reflections_per_call=together,
+        unproven="keep",
     )
 
 
@@ -182,6 +183,7 @@ def test_several_workers_request_several_groups() -> None:
             skill_manager=SkillManager(client),
             skillbook=book,
             reflections_per_call=4,
+            unproven="keep",
         ).run(traces(count), workers=4)
     assert [result.error for result in results] == [None] * count
     assert [skill.content for skill in book] == [lesson(number) for number in range(count)]
@@ -330,7 +332,11 @@ def test_only_the_sample_whose_update_was_refused_has_failed(workers: int | None
     with ScriptedServer(script) as server:
         client = client_for(server, max_retries=0)
         runner = TraceAnalyser.from_roles(
-            reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=book, reflections_per_call=N
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            skillbook=book,
+            reflections_per_call=N,
+            unproven="keep",
         )
         results = runner.run(traces(), workers=workers)
     assert [result.index for result in results if result.error is not None] == [2, 5]
@@ -388,7 +394,11 @@ def test_no_sample_is_waited_for(options: dict[str, Any]) -> None:
     with ScriptedServer(model) as server:
         client = client_for(server, max_retries=0)
         TraceAnalyser.from_roles(
-            reflector=Reflector(client), skill_manager=SkillManager(client), skillbook=book, reflections_per_call=N
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            skillbook=book,
+            reflections_per_call=N,
+            unproven="keep",
         ).run(traces(), **options)
     assert model.requests == [(number,) for number in range(COUNT)]
 
@@ -461,7 +471,11 @@ def test_an_answer_that_was_not_divided_yet_is_used_when_the_run_is_resumed(
             manager = Killed(client, COUNT)
             manager.token = CancellationToken()
             TraceAnalyser.from_roles(
-                reflector=Reflector(client), skill_manager=manager, skillbook=book, reflections_per_call=N
+                reflector=Reflector(client),
+                skill_manager=manager,
+                skillbook=book,
+                reflections_per_call=N,
+                unproven="keep",
             ).run(traces(), run_id="r", cancel_token=manager.token)
         [several] = [jobs for jobs in model.requests if len(jobs) > 1]
         with opened(path) as book:
@@ -513,7 +527,11 @@ def test_others_asked_about_at_the_turn_of_one_with_a_recorded_answer_see_its_ch
         with opened(path) as book:
             book.add_skill("jobs", START)
             TraceAnalyser.from_roles(
-                reflector=Reflector(client), skill_manager=manager, skillbook=book, reflections_per_call=N
+                reflector=Reflector(client),
+                skill_manager=manager,
+                skillbook=book,
+                reflections_per_call=N,
+                unproven="keep",
             ).run(traces(1), run_id="r", cancel_token=manager.token)
         assert model.requests == [(0,)]
         with opened(path) as book:
@@ -522,6 +540,7 @@ def test_others_asked_about_at_the_turn_of_one_with_a_recorded_answer_see_its_ch
                 skill_manager=SkillManager(client),
                 skillbook=book,
                 reflections_per_call=N,
+                unproven="keep",
             )
             place = next(place for place, step in enumerate(steps) if isinstance(step, UpdateStep))
             runner = TraceAnalyser(Pipeline([*steps[:place], WaitingForAll(count), *steps[place:]]), skillbook=book)
@@ -556,7 +575,7 @@ def test_a_number_out_of_range_is_refused(number: Any, problem: str) -> None:
         UpdateStep(ManagingWithoutModel(1), reflections_per_call=number)
     with pytest.raises(ValueError, match=f"reflections_per_call must be {problem}"):
         TraceAnalyser.from_roles(
-            reflector=Reflecting(), skill_manager=ManagingWithoutModel(1), reflections_per_call=number
+            reflector=Reflecting(), skill_manager=ManagingWithoutModel(1), reflections_per_call=number, unproven="keep"
         )
 
 
@@ -602,7 +621,7 @@ class ManagingTogetherWrongly(ManagingTogether):
 def test_skill_managers_of_users_are_asked_about_several_too(is_async: bool) -> None:
     managing, book, count = ManagingTogether(), opened(None), 40
     runner = TraceAnalyser.from_roles(
-        reflector=Reflecting(), skill_manager=managing, skillbook=book, reflections_per_call=4
+        reflector=Reflecting(), skill_manager=managing, skillbook=book, reflections_per_call=4, unproven="keep"
     )
     if is_async:
         asyncio.run(runner.arun(traces(count)))
@@ -614,7 +633,7 @@ def test_skill_managers_of_users_are_asked_about_several_too(is_async: bool) -> 
 
 def test_what_a_skill_manager_of_a_user_returns_is_checked() -> None:
     runner = TraceAnalyser.from_roles(
-        reflector=Reflecting(), skill_manager=ManagingTogetherWrongly(), reflections_per_call=4
+        reflector=Reflecting(), skill_manager=ManagingTogetherWrongly(), reflections_per_call=4, unproven="keep"
     )
     results = runner.run(traces(40))
     problems = {str(result.error) for result in results if result.error is not None}
@@ -635,6 +654,10 @@ def test_every_runner_takes_the_option() -> None:
     answering = ACE.build_steps(
         agent=Answering(), reflector=Reflecting(), skill_manager=manager, skillbook=book, **options
     )
-    for steps in (looking_back, answering, learning_tail(Reflecting(), manager, book, reflections_per_call=3)):
+    for steps in (
+        looking_back,
+        answering,
+        learning_tail(Reflecting(), manager, book, reflections_per_call=3, unproven="keep"),
+    ):
         [step] = [step for step in steps if isinstance(step, UpdateStep)]
         assert step.reflections_per_call == 3

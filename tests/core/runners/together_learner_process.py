@@ -24,6 +24,7 @@ def learn(path: str, api_base: str) -> None:
         skill_manager=SkillManager(client),
         skillbook=opened(path),
         reflections_per_call=TOGETHER,
+        unproven="keep",
     )
     workers = int(os.environ["LEARNER_WORKERS"]) or None
     results = runner.run(traces(), workers=workers, resume=True)

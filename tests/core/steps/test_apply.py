@@ -17,6 +17,8 @@ from tests.support.clients import client_for
 from tests.support.role_inputs import REFLECTION
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
+JUDGED = {"question": "How many rules are there?", "answer": "7", "reward": 1.0}
+
 
 def adding(request: ScriptedRequest) -> Mapping[str, Any]:
     """A script whose skill manager adds 1,000 skills, with other operations in between."""
@@ -40,7 +42,7 @@ def test_one_answer_adds_so_many_skills_and_the_rest_is_reported(
         )
         if not options:
             runner = TraceAnalyser.from_client(client_for(server), skillbook=runner.skillbook)
-        [result] = runner.run(["one trace"])
+        [result] = runner.run([JUDGED])
     assert result.error is None
     assert len(runner.skillbook) == added
     assert runner.skillbook.skills()[0].helpful == 1, "operations of other kinds are not limited"
@@ -59,7 +61,7 @@ def test_the_limit_goes_through_the_tail(tmp_path: Path) -> None:
     with ScriptedServer(adding) as server:
         client = client_for(server)
         steps = learning_tail(Reflector(client), SkillManager(client), book, max_adds=2)
-        TraceAnalyser(Pipeline(steps), book).run(["one trace"])
+        TraceAnalyser(Pipeline(steps), book).run([JUDGED])
     assert len(book) == 2
 
 

@@ -23,6 +23,7 @@ from tests.support.command_line import ace
 from tests.support.role_inputs import REFLECTION, update
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
+JUDGED = {"question": "Round?", "answer": "Down.", "ground_truth": "Up."}
 ADD = {"type": "ADD", "section": "rules", "content": "Round up."}
 LOSE = {"type": "REMOVE", "skill_id": "rules-00001"}
 BLAME = {"type": "TAG", "skill_id": "rules-00001", "metadata": {"harmful": 1}}
@@ -50,7 +51,7 @@ def learned(book: Skillbook, *operations: dict[str, Any], **options: Any) -> lis
     events: list[Event] = []
     with ScriptedServer(script(*operations)) as server, observing(events.append):
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, **options)
-        runner.run(["one trace"])
+        runner.run([JUDGED])
         assert runner.failures == []
     return [event for event in events if isinstance(event, BatchJudged)]
 
@@ -138,7 +139,7 @@ def test_a_gate_that_returns_something_else_fails_the_sample(tmp_path: Path) -> 
 
     with book_in(tmp_path) as book, ScriptedServer(script(ADD)) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, gate=Truthy())
-        [result] = runner.run(["one trace"])
+        [result] = runner.run([JUDGED])
         assert isinstance(result.error, TypeError)
         assert "the result of Truthy.judge must be a GateVerdict, got True" in str(result.error)
         assert (result.failed_at, len(book)) == ("GateStep", 1)
@@ -156,10 +157,10 @@ def test_wrong_gates_and_limits_are_refused_at_once() -> None:
 
 def test_ace_learn_with_a_gate_reports_what_it_refused(tmp_path: Path) -> None:
     book_in(tmp_path).close()
-    (tmp_path / "trace.txt").write_text("one trace", encoding="utf-8")
+    (tmp_path / "trace.json").write_text(json.dumps(JUDGED), encoding="utf-8")
     with ScriptedServer(script(LOSE)) as server:
         model = ("--model", "openai/scripted", "--api-base", server.api_base)
-        learn = ("learn", "trace.txt", *model, "--gate", "counters", "--no-merge")
+        learn = ("learn", "trace.json", *model, "--gate", "counters", "--no-merge")
         done = ace(*learn, "--json", folder=tmp_path)
         assert (done.code, done.data["gate"]) == (0, {"accepted": 0, "refused": 1}), done.err
         assert [omission["reason"] for omission in done.data["left_out"]] == ["gate: net score 2 -> 0 (-2)"]

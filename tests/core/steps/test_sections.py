@@ -80,7 +80,7 @@ def test_a_run_moves_new_skills_and_no_others() -> None:
     book.add_skill("old", "Run tests.")
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook=book, prove=False, sections=FOUR)
-        runner.run(["one trace"])
+        runner.run([{"question": "Push?", "answer": "Yes.", "ground_truth": "No."}])
     assert {skill.content: skill.section for skill in book} == {
         "Run all tests.": "old",
         "Run the tests before pushing.": "Build & Test Patterns",
@@ -90,7 +90,9 @@ def test_a_run_moves_new_skills_and_no_others() -> None:
 @pytest.mark.parametrize("text", ['sections = ["Dependency Patterns", "Build & Test Patterns"]\n', "# by variable\n"])
 def test_the_command_line_takes_the_list_from_the_settings(tmp_path: Path, here: Run, text: str) -> None:
     (tmp_path / "ace.toml").write_text(text, encoding="utf-8")
-    (tmp_path / "trace.json").write_text(json.dumps({"question": "Push?", "answer": "Yes."}), encoding="utf-8")
+    (tmp_path / "trace.json").write_text(
+        json.dumps({"question": "Push?", "answer": "Yes.", "ground_truth": "No."}), encoding="utf-8"
+    )
     environ = {"ACE_SECTIONS": "Dependency Patterns, Build & Test Patterns"} if text.startswith("#") else {}
     with ScriptedServer(script) as server:
         done = here(

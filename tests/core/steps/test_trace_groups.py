@@ -59,8 +59,18 @@ def test_only_traces_of_the_batch_can_be_sources() -> None:
     learned(book, UpdateOperation("ADD", "nodes", "Avoid node seven."), {**NODE, "trace_ids": ["run-3", "run-77"]})
     assert source_ids(book) == ["run-3"]
     single = Skillbook()
-    learned(single, UpdateOperation("ADD", "nodes", "Avoid node seven."), NODE, trace={"question": "One trace"})
+    trace = {"question": "One trace", "ground_truth": "x"}
+    learned(single, UpdateOperation("ADD", "nodes", "Avoid node seven."), NODE, trace=trace)
     assert source_ids(single) == ["the group"]
+
+
+@pytest.mark.parametrize(("judged", "status"), [("run-1", "active"), ("run-0", "pending")])
+def test_a_skill_is_pending_if_no_one_judged_the_traces_of_its_learning(judged: str, status: str) -> None:
+    items = {f"run-{number}": {"question": f"Question {number}"} for number in range(4)}
+    items[judged]["ground_truth"] = "x"
+    book = Skillbook()
+    learned(book, UpdateOperation("ADD", "nodes", "Avoid node seven."), DISK, NODE, trace={"items": items})
+    assert [skill.status for skill in book.skills(include_invalid=True)] == [status]
 
 
 def test_a_skill_without_a_learning_has_all_traces_as_sources() -> None:

@@ -64,7 +64,7 @@ def test_a_trace_becomes_the_standard_trace() -> None:
     metadata = found["rest"]["metadata"]
     assert isinstance(metadata, dict)
     assert (metadata["task_id"], metadata["branch"]) == ("bd-1", "fix-sum")
-    assert found["rest"]["metrics"] == {"duration_seconds": 3.5}
+    assert found["rest"]["metrics"] == {"duration_seconds": 3.5, "score": 0.0}
 
 
 def test_many_errors_are_counted_in_the_feedback() -> None:

@@ -28,7 +28,7 @@ from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.redaction import Redactor, SensitiveClass
 from ace.runners import LearningOptions, RunOptions, SpendLedger, TraceAnalyser, has_run, spend_of_days
-from ace.skill import Provenance
+from ace.skill import Provenance, Unproven
 from ace.skillbook import Skillbook, SkillbookError
 from ace.steps import GuardedKind
 from ace_claude_code.conversation import read_conversation
@@ -111,6 +111,7 @@ class SessionLearner:
         client: Creates the client of the model that learns. It is only called if there is something to learn.
         allow: The classes of sensitive text that are not redacted or rejected.
         provenance: What to record about the source of each skill.
+        unproven: What to do with skills that nothing shows to be right; see `ace.skill.Unproven`.
         cancel_token: Stops learning; the remaining turns are learned the next time.
         budget_usd: The daily limit on the cost of all learners, in US dollars; None sets no limit. Calls whose price is
             not known are not counted.
@@ -123,6 +124,7 @@ class SessionLearner:
         *,
         allow: Collection[GuardedKind] = (),
         provenance: Provenance = "full",
+        unproven: Unproven = "pending",
         cancel_token: CancellationToken | None = None,
         budget_usd: float | None = None,
     ) -> None:
@@ -133,6 +135,7 @@ class SessionLearner:
         self._client = client
         self._allow = allow
         self._provenance = provenance
+        self._unproven = unproven
         self._token = CancellationToken() if cancel_token is None else cancel_token
         self._unusable: dict[str, SkillbookError] = {}
 
@@ -251,6 +254,7 @@ class SessionLearner:
             "extra_steps": [last_step],
             "allow": self._allow,
             "provenance": self._provenance,
+            "unproven": self._unproven,
         }
         return SessionAnalyser.from_client(self._client(), **options)
 
@@ -291,6 +295,7 @@ def opened_learner(
                 lambda: ClaudeCodeLLMClient(own, claude=installed.claude or None, api_base=installed.api_base or None),
                 allow=settings.learning.allow,
                 provenance=settings.learning.provenance,
+                unproven=settings.learning.unproven,
                 cancel_token=cancel_token,
                 budget_usd=budget_usd,
             )
@@ -301,6 +306,7 @@ def opened_learner(
             lambda: client,
             allow=settings.learning.allow,
             provenance=settings.learning.provenance,
+            unproven=settings.learning.unproven,
             cancel_token=cancel_token,
             budget_usd=budget_usd,
         )

@@ -16,6 +16,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("ask", "command", "Answer a question with the skills in the prompt."),
     ("train", "command", "Answer samples with an agent, and learn from the results."),
     ("eval", "command", "Compare accuracy with and without the skills."),
+    ("review", "command", "List the pending skills, and accept or reject them."),
     ("capture", "command", "Record an attempt at a task, to learn from it."),
     ("status", "command", "Show the skills, the last attempts at tasks, and pending insights."),
     ("get", "app", "Print the skills, or the insights from attempts at tasks."),

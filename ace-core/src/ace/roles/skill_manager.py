@@ -15,6 +15,7 @@ from ace.calls.model_calls import redactor_for
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput, UpdatesOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
+from ace.retrieval import LexicalRanker
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     Fence,
@@ -347,6 +348,7 @@ def _number_of(update: object) -> int | None:
 _MOST_SECTIONS = 100
 _MOST_TOLD_OF = 50
 _MOST_TRACES = 3
+_MOST_REJECTED = 10
 
 
 @runtime_checkable
@@ -357,7 +359,7 @@ class _NamesSections(Protocol):
 
 
 def _about_skills(skillbook: SkillbookReader, reflections: Sequence[ReflectorOutput]) -> str:
-    """Return the sections of the skillbook, and the counters and sources of the skills that reflections are about.
+    """Return the sections of the skillbook, the skills that reflections are about, and what a person has rejected.
 
     The counters of all skills change with every sample, so they must not be in the part of the prompt that repeats.
     """
@@ -379,7 +381,19 @@ def _about_skills(skillbook: SkillbookReader, reflections: Sequence[ReflectorOut
     if skills:
         title = "Skills that the reflection is about:" if len(reflections) == 1 else "Skills that they are about:"
         parts.append("\n".join([title, *map(_record_of, skills)]))
+    rejected = _rejected(skillbook, " ".join(reflection.key_insight for reflection in reflections))
+    if rejected:
+        lines = (f"- {one_line(skill.content)} (rejected: {one_line(skill.reason)})" for skill in rejected)
+        parts.append("\n".join(["A person rejected these skills; do not add them again in other words:", *lines]))
     return "\n\n".join(parts)
+
+
+def _rejected(skillbook: SkillbookReader, query: str) -> Sequence[Skill]:
+    """Return the rejected skills, at most `_MOST_REJECTED` of them: those that are most relevant to a reflection."""
+    rejected = [skill for skill in skillbook.skills(include_invalid=True) if skill.is_rejected]
+    if len(rejected) <= _MOST_REJECTED:
+        return rejected
+    return LexicalRanker().best(query, rejected, _MOST_REJECTED)
 
 
 def _record_of(skill: Skill) -> str:

@@ -16,17 +16,7 @@ from ace._internal.atomic_file import check_can_write, real_path
 from ace._internal.gc_pause import gc_paused
 from ace._internal.json_fields import JsonValue
 from ace.retrieval import LexicalRanker
-from ace.skill import (
-    ACTIVE,
-    INVALID,
-    InsightSource,
-    SimilarityDecision,
-    Skill,
-    SkillCase,
-    Status,
-    join_cases,
-    similarity_pair,
-)
+from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.events import (
@@ -693,15 +683,8 @@ class Skillbook:
             self._committed(at)
             return self._state.skills.get(skill_id)
 
-    @checked_arguments()
     def accept_skill(self, skill_id: str) -> Skill:
-        """Make a pending or rejected skill active, so that agents are shown it.
-
-        Args:
-            skill_id: The id of the skill.
-
-        Returns:
-            The skill after the change.
+        """Make a pending or rejected skill active, so that agents are shown it, and return it.
 
         Raises:
             ValueError: If there is no such skill, or it is neither pending nor rejected.
@@ -710,54 +693,30 @@ class Skillbook:
             >>> book = Skillbook()
             >>> lesson = UpdateOperation("ADD", section="a", content="Check the units.", pending="not judged")
             >>> id = book.apply_update(UpdateBatch("", [lesson])).applied[0].skill_id
-            >>> book.as_prompt()
-            ''
-            >>> book.accept_skill(id).is_active
-            True
+            >>> len(book), book.accept_skill(id).is_active, len(book)
+            (0, True, 1)
         """
-        with self._lock:
-            skill = self._state.skills.get(skill_id)
-            if skill is not None and not skill.is_pending and not skill.is_rejected:
-                raise EventRefusedError(f"the skill {skill_id!r} is neither pending nor rejected")
-            return self._decide(skill_id, ACTIVE, "")
+        return self._decide(operations.accepted, skill_id)
 
-    @checked_arguments()
     def reject_skill(self, skill_id: str, because: str) -> Skill:
-        """Reject a skill: agents are not shown it, and learning does not add a skill that says the same.
+        """Reject a skill, and return it: agents are not shown it, and learning adds no skill that says the same.
 
         Args:
-            skill_id: The id of the skill.
+            skill_id: The id of an active or pending skill.
             because: The reason, which later reflections are shown.
-
-        Returns:
-            The skill after the change.
 
         Raises:
             ValueError: If there is no such skill, it is pinned or has been removed, or the reason is empty.
-
-        Example:
-            >>> book = Skillbook()
-            >>> skill = book.add_skill("a", "Always answer 7.")
-            >>> book.reject_skill(skill.id, "It holds for one customer only.").reason
-            'It holds for one customer only.'
         """
-        if not because.strip():
-            raise ValueError("because must not be empty: later reflections are shown the reason")
-        with self._lock:
-            skill = self._state.skills.get(skill_id)
-            if skill is not None and skill.status == INVALID:
-                raise EventRefusedError(f"the skill {skill_id!r} is not active or pending")
-            if skill is not None and skill.pinned:
-                raise EventRefusedError(f"the skill {skill_id!r} is pinned; unpin it before rejecting it")
-            return self._decide(skill_id, INVALID, because)
+        return self._decide(operations.rejected, skill_id, because)
 
-    def _decide(self, skill_id: str, status: Status, reason: str) -> Skill:
-        """Change the status of a skill. The lock must be held."""
-        at = self._now()
-        self._make(operations.updated(skill_id, at, {}, None, None, status=status, reason=reason))
-        for _, refused in self._committed(at).refused:
-            raise EventRefusedError(refused)
-        return self._state.skills[skill_id]
+    def _decide(self, decided: Callable[..., Event], skill_id: str, *reason: str) -> Skill:
+        with self._lock:
+            at = self._now()
+            self._make(decided(self._state, at, skill_id, *reason))
+            for _, refused in self._committed(at).refused:
+                raise EventRefusedError(refused)
+            return self._state.skills[skill_id]
 
     def tag_skill(self, skill_id: str, tag: str, increment: int = 1) -> Skill:
         """Increment a counter of a skill.

@@ -17,6 +17,7 @@ from ace.skill import (
     CASE_RESULTS,
     CHECK_KINDS,
     EVIDENCES,
+    INVALID,
     MAX_CASES,
     PENDING,
     TAGS,
@@ -308,6 +309,43 @@ def updated(
     source = None if source is None else check_source(source)
     check_text(reason, "reason")
     return Updated(skill_id, new, counts, source, at, checked, pinned, tuple(further_sources), status, reason)
+
+
+def accepted(state: BookState, at: str, skill_id: str) -> Updated:
+    """Return the event that makes a pending or rejected skill active.
+
+    Raises:
+        EventRefusedError: If there is no such skill, or it is neither pending nor rejected.
+    """
+    skill = _named(state, skill_id)
+    if not skill.is_pending and not skill.is_rejected:
+        raise EventRefusedError(f"the skill {skill_id!r} is neither pending nor rejected")
+    return updated(skill_id, at, {}, None, None, status=ACTIVE)
+
+
+def rejected(state: BookState, at: str, skill_id: str, because: str) -> Updated:
+    """Return the event that rejects a skill.
+
+    Raises:
+        EventRefusedError: If there is no such skill, it is pinned or not active or pending, or the reason is empty.
+    """
+    check_text(because, "because")
+    if not because.strip():
+        raise EventRefusedError("because must not be empty: later reflections are shown the reason")
+    skill = _named(state, skill_id)
+    if skill.status == INVALID:
+        raise EventRefusedError(f"the skill {skill_id!r} is not active or pending")
+    if skill.pinned:
+        raise EventRefusedError(f"the skill {skill_id!r} is pinned; unpin it before rejecting it")
+    return updated(skill_id, at, {}, None, None, status=INVALID, reason=because)
+
+
+def _named(state: BookState, skill_id: str) -> Skill:
+    instance_of("skill_id", skill_id, str)
+    skill = state.skills.get(skill_id)
+    if skill is None:
+        raise EventRefusedError(f"no such skill: {skill_id!r}")
+    return skill
 
 
 def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChanged:

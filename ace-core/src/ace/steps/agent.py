@@ -131,8 +131,8 @@ class EvaluateStep:
 
     The trace is an `AnswerTrace`, a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an
     environment judged the answer, it also has feedback, metrics, and check, which says how a later answer can be
-    judged. If the environment did not verify the answer (`EnvironmentResult.verified`), the trace has `verified` with
-    False instead.
+    judged. If nothing verified the answer (`EnvironmentResult.verified`, or no metrics and no ground truth), the trace
+    has `verified` with False instead.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
@@ -163,17 +163,20 @@ class EvaluateStep:
         sample = needed(ctx.sample, "sample", self)
         output = needed(ctx.agent_output, "agent_output", self)
         trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
-        if self.environment is not None:
+        if self.environment is None:
+            if not sample.ground_truth:
+                trace["verified"] = False
+        else:
             result = await call_environment(calling, self.environment, sample, output, ctx.further_answers)
             if is_observed():
                 name, metrics = type(self.environment).__name__, dict(result.metrics)
                 emit(AnswerEvaluated(run_of(ctx), str(ctx.metadata.get("trace_id", "")), name, metrics))
             trace["feedback"] = result.feedback
             trace["metrics"] = dict(result.metrics)
-            if not result.verified:
-                trace["verified"] = False
-            elif result.metrics or result.ground_truth is not None:
+            if result.verified and (result.metrics or result.ground_truth is not None):
                 trace["check"] = self._check(sample).to_dict()
+            else:
+                trace["verified"] = False
             if result.ground_truth is not None:
                 trace["ground_truth"] = result.ground_truth
         return ctx.replace(trace=trace)

@@ -18,8 +18,10 @@ from ace.steps.leakage_guard import LeakageGuard
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings
 from ace.steps.trace_facts import KnownOfTask, known_of_task
+from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:
+    from ace.skill import Skill
     from ace.skillbook import Skillbook, UpdateReport
     from ace.steps.batch_proofs import ProofNote
     from ace.updates import UpdateOperation
@@ -51,6 +53,8 @@ class ApplyStep:
     """Applies the operations. Those that cannot be applied are skipped, which the skillbook logs.
 
     Operations that copy the right answer or a prompt, or seem to contain personal data or a secret, are skipped too.
+    So is an ADD that says the same as a rejected skill. One that says the same as a pending skill changes that one
+    instead: it becomes another source or, if it is not pending itself, makes the skill active.
 
     In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey` in
     `metadata["sample_key"]`, which runners set. A sample that the store already has is not written twice.
@@ -111,7 +115,7 @@ class ApplyStep:
             recent.record(key, ctx.metadata.get("attempt", 0), ctx.reflection)
         try:
             report = self.skillbook.apply_update(
-                batch,
+                UpdateBatch(batch.reasoning, [self._placed(operation) for operation in batch.operations]),
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
@@ -121,7 +125,7 @@ class ApplyStep:
             logger.info("The operations are not applied a second time: %s", error)
         else:
             _tell(ctx, report)
-            _tell_proofs(ctx, notes, report)
+            _tell_proofs(ctx, notes, batch, report)
             if INSIGHTS in ctx.metadata or ARTIFACT in ctx.metadata:
                 return ctx.replace(metadata={**ctx.metadata, APPLIED: report})
         return ctx
@@ -167,6 +171,7 @@ class ApplyStep:
             )
             if tags_only and not _has_type(operation, "TAG"):
                 problem = _UNVERIFIED
+            problem = problem or self._decided(operation)
             if problem is None and _has_type(operation, "ADD"):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:
@@ -178,6 +183,51 @@ class ApplyStep:
             if problem is not None:
                 omitted[index] = problem
         return omitted
+
+    def _decided(self, operation: UpdateOperation) -> str | None:
+        """Return why an operation is omitted because of a decision about a skill that agents are not shown."""
+        if _has_type(operation, "UPDATE") and operation.content:
+            skill = self.skillbook.get_skill(operation.skill_id or "")
+            if skill is not None and (skill.is_pending or skill.is_rejected):
+                return f"the skill {skill.id!r} is {'pending' if skill.is_pending else 'rejected'}: {skill.reason}"
+        if _has_type(operation, "ADD"):
+            same = self._same(operation)
+            if same is not None and same.is_rejected:
+                return f"it says the same as the rejected skill {same.id!r}: {same.reason}"
+            if same is not None and same.is_active:
+                return f"it is pending and says the same as the skill {same.id!r}"
+        return None
+
+    def _placed(self, operation: UpdateOperation) -> UpdateOperation:
+        """Return an ADD that says the same as a pending skill as an UPDATE of that skill."""
+        same = self._same(operation) if _has_type(operation, "ADD") else None
+        if same is None or not same.is_pending:
+            return operation
+        return replace(operation, type="UPDATE", skill_id=same.id, section="")
+
+    def _same(self, operation: UpdateOperation) -> Skill | None:
+        """Return the rejected or pending skill that says the same; for a pending operation also an active one."""
+        from ace.deduplication.wording import stated_values, telling_words  # only needed if something is learned
+
+        content = operation.content
+        if not content:
+            return None
+        compared = [
+            skill
+            for skill in self.skillbook.skills(include_invalid=True)
+            if skill.is_pending or skill.is_rejected or (operation.pending and skill.is_active)
+        ]
+        if not compared:
+            return None
+        words, values = telling_words(content), stated_values(content)
+        return next(
+            (
+                skill
+                for skill in compared
+                if telling_words(skill.content) == words and stated_values(skill.content) == values
+            ),
+            None,
+        )
 
 
 def _has_type(operation: UpdateOperation, name: str) -> bool:
@@ -196,11 +246,11 @@ def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
     emit(SkillsChanged(run_of(ctx), str(ctx.metadata.get("trace_id", "")), applied, skipped))
 
 
-def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: UpdateReport) -> None:
+def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], batch: UpdateBatch, report: UpdateReport) -> None:
     """Emit the results of the proofs of a sample."""
     if not is_observed() or not notes:
         return
-    ids = {id(done.operation): done.skill_id for done in report.applied}
+    ids = {id(batch.operations[done.index]): done.skill_id for done in report.applied}
     for note in notes:
         operation = note.operation
         emit(

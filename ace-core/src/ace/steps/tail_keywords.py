@@ -69,6 +69,8 @@ class TailOptions(TypedDict, total=False):
     """A client that judges the answers about which code cannot tell. By default, the client of the agent that is
     asked."""
     unproven: Unproven
-    """What to do with a skill that fails this test in every wording that was tried."""
+    """What to do with a skill that nothing shows to be right: pending keeps it for `ace review` without showing it to
+    agents, keep shows it, drop removes it if it fails its test. Such a skill fails the test in every wording that was
+    tried, or was learned from a trace that no one judged; see `ace.skill.Evidence`."""
     final_test: bool
     """At the end of a run, repeat its corrections whose skills in the prompt have changed since."""

@@ -166,10 +166,13 @@ class TailSettings:
         python_only=True,
     )
     unproven: Unproven = learning_option(
-        "keep",
-        "What to do with a skill that fails this test in every wording that was tried.",
+        "pending",
+        "What to do with a skill that nothing shows to be right: pending keeps it for `ace review` without showing it "
+        "to agents, keep shows it, drop removes it if it fails its test.",
+        details="Such a skill fails the test in every wording that was tried, or was learned from a trace that no one "
+        "judged; see `ace.skill.Evidence`.",
         group="Proof",
-        choices=("keep", "drop"),
+        choices=("pending", "keep", "drop"),
         project=refused(_WEAKENS),
     )
     final_test: bool = learning_option(

@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cases import cases_of, deciding_values
 from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
 from ace.protocols.errors import attribute_of, encodable
-from ace.skill import Skill, SkillCase
+from ace.skill import Evidence, Skill, SkillCase
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -58,6 +59,8 @@ class KnownOfTask(NamedTuple):
     """The feedback on the agent's answers."""
     is_unverified: bool = False
     """Whether a trace says that its answer was not verified, and has no ground truth either."""
+    evidence: Mapping[str, Evidence] = MappingProxyType({})
+    """What shows that a lesson is right, by the name of the trace in a batch, or the empty name for a single trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def with_trace_facts(ctx: ACEStepContext, read: StandardTrace, *, keep_read: boo
     """
     from ace.logs.trace import traces_in_batch
 
-    known = _known(ctx, [read]) if traces_in_batch(ctx.trace) is None else None
+    known = _known(ctx, {"": read}) if traces_in_batch(ctx.trace) is None else None
     kept = _Read(ctx.trace, read if keep_read else None, read["question"], known)
     return ctx.replace(metadata={**ctx.metadata, _READ: kept})
 
@@ -151,7 +154,7 @@ def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
     from ace.logs.trace import read_batch, traces_in_batch
 
     batch = traces_in_batch(ctx.trace)
-    return _known(ctx, [read_trace_of(ctx)] if batch is None else list(read_batch(batch)[0].values()))
+    return _known(ctx, {"": read_trace_of(ctx)} if batch is None else read_batch(batch)[0])
 
 
 def _found(ctx: ACEStepContext) -> _Read | None:
@@ -159,8 +162,14 @@ def _found(ctx: ACEStepContext) -> _Read | None:
     return found if isinstance(found, _Read) and found.trace is ctx.trace else None
 
 
-def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
-    found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
+def _known(ctx: ACEStepContext, by_name: Mapping[str, StandardTrace]) -> KnownOfTask:
+    read = list(by_name.values())
+    truth = getattr(ctx.sample, "ground_truth", None)
+    evidence: dict[str, Evidence] = {
+        name: "truth" if isinstance(truth, str) and truth.strip() else _evidence_in(trace)
+        for name, trace in by_name.items()
+    }
+    found = [truth, *(trace["ground_truth"] for trace in read)]
     answers = [answer for answer in found if isinstance(answer, str)]
     said = [trace["feedback"] or "" for trace in read]
     said += [correction["correction"] for trace in read for correction in trace["corrections"]]
@@ -168,7 +177,32 @@ def _known(ctx: ACEStepContext, read: Sequence[StandardTrace]) -> KnownOfTask:
         answers,
         [text for text in said if not any(says_only_the_truth(text, answer) for answer in answers)],
         any(trace["rest"].get("verified") is False and not trace["ground_truth"] for trace in read),
+        evidence,
     )
+
+
+def _evidence_in(trace: StandardTrace) -> Evidence:
+    """Return what the structure of a trace shows, whatever a model says about it.
+
+    A run that ended without an error was not judged. The feedback of a run with tools may be the errors of the tools,
+    and that of an integration what the user said next, so only the corrections in it count.
+    """
+    metadata = trace["rest"].get("metadata")
+    metrics = trace["rest"].get("metrics")
+    was_scored = isinstance(metrics, Mapping) and not {"correct", "score"}.isdisjoint(metrics)
+    if trace["ground_truth"] or trace["check"]:
+        return "truth"
+    if trace["corrections"]:
+        return "person"
+    if trace["rest"].get("verified") is False:
+        return "none"
+    if was_scored:
+        return "truth"
+    if trace["success"] is False:
+        return "failure"
+    is_recorded = isinstance(metadata, Mapping) and "integration" in metadata
+    has_tools = any(step["kind"] == "call" for step in trace["steps"])
+    return "person" if trace["feedback"] and not has_tools and not is_recorded else "none"
 
 
 _LEAST_WORDS = 3

@@ -28,7 +28,7 @@ from ace.pipeline import lane_queue
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
-from ace.skill import InsightSource, SkillCase
+from ace.skill import Evidence, InsightSource, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
@@ -36,7 +36,7 @@ from ace.steps.insights import found_insights, has_only_pending_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings, checked_sections, listed_section
-from ace.steps.trace_facts import is_known, open_cases, question_of, redacted_case
+from ace.steps.trace_facts import is_known, known_of_task, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -48,14 +48,17 @@ __all__ = ["UpdateStep"]
 
 _log = logging.getLogger(__name__)
 
+_NOT_JUDGED: Final = "no one judged the answer that it was learned from"
 _FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 
 
 class UpdateStep:
     """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
-    An operation gets the case that taught it, if there is one. The skill manager is not asked if `KnownStep` found that
-    the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights pending.
+    An operation gets the case that taught it, if there is one. If nothing but the model says that its text is right, it
+    is pending (`UpdateOperation.pending`), except with `unproven="keep"`. The skill manager is not asked if `KnownStep`
+    found that the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights
+    pending.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
@@ -160,12 +163,23 @@ class UpdateStep:
         names = await calling.function(partial(names_in_batch, ctx, proposal.redactor))
         found = found_insights(ctx)
         earlier = {} if found is None else found.sources
-        operations = [_with_source(operation, source, reflection, names, earlier) for operation in operations]
+        evidence = (await calling.function(partial(known_of_task, ctx))).evidence
+        operations = [_with_source(operation, source, reflection, names, earlier, evidence) for operation in operations]
+        operations = [self._with_status(operation) for operation in operations]
         if self.provenance == "ids":
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
         redacted = partial(_all_redacted, operations, secrets, proposal.redactor)
         has_cases = any(operation.cases for operation in operations)  # their texts may be of any length
         return await calling.function(redacted) if has_cases else redacted()
+
+    def _with_status(self, operation: UpdateOperation) -> UpdateOperation:
+        """Return the operation as pending if nothing but the model says that its text is right."""
+        source = operation.insight_source
+        kinds = {case.evidence for case in operation.cases} | ({source.evidence} if source is not None else set())
+        says_something = operation.type in ("ADD", "UPDATE") and bool(operation.content)
+        if not says_something or operation.pending or kinds - {"none"} or self.settings.unproven == "keep":
+            return operation
+        return dataclasses.replace(operation, pending=_NOT_JUDGED)
 
     @property
     def _asks_model(self) -> bool:
@@ -463,6 +477,7 @@ def _with_source(
     reflection: ReflectorOutput,
     names: Mapping[str, str],
     earlier: Mapping[str, Sequence[str]],
+    evidence: Mapping[str, Evidence],
 ) -> UpdateOperation:
     """Add the source: the trace, those of a group that show the learning, and earlier ones that `InsightStep` found.
 
@@ -470,6 +485,7 @@ def _with_source(
         source: The part of the source that is the same for all operations of the sample.
         names: The ids of the traces in a group, by the names that the reflector knows; empty for a single trace.
         earlier: The names of earlier traces, by learning.
+        evidence: What the traces show, by the names of a group; the empty name is that of a single trace.
     """
     if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
         return operation
@@ -479,6 +495,7 @@ def _with_source(
         source,
         error_identification=encodable(reflection.error_identification),
         learning_text=encodable(nearest or reflection.key_insight),
+        evidence=evidence.get("", "none"),
     )
     before = earlier.get(nearest or "", ())
     if not operation.content or not (names or before):
@@ -488,10 +505,13 @@ def _with_source(
         return dataclasses.replace(operation, insight_source=learned, metadata=metadata)
     # Content that matches no learning of the reflector is attributed to all traces.
     shown = learnings[nearest].trace_ids if nearest in learnings else list(names)
-    traces = [names[name] for name in shown if name in names] or list(names.values())
+    shown = [name for name in shown if name in names] or list(names)
+    traces = [names[name] for name in shown]
+    kinds: list[Evidence] = [evidence.get(name, "none") for name in shown]
+    kind: Evidence = next((kind for kind in kinds if kind != "none"), "none")
     return dataclasses.replace(
         operation,
-        insight_source=dataclasses.replace(learned, trace_id=traces[0]),
+        insight_source=dataclasses.replace(learned, trace_id=traces[0], evidence=kind),
         metadata={**operation.counters, EVIDENCE_TRACES: traces},
     )
 
@@ -579,7 +599,7 @@ def _without_trace(operation: UpdateOperation) -> UpdateOperation:
     """Return the operation without any text of the trace except the skill itself."""
     source = operation.insight_source
     if source is not None:
-        source = InsightSource(source.trace_id, epoch=source.epoch, step=source.step, integration=source.integration)
+        source = dataclasses.replace(source, sample_question="", error_identification="", learning_text="")
     return dataclasses.replace(operation, justification=None, evidence=None, insight_source=source, cases=())
 
 

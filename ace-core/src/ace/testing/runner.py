@@ -69,6 +69,8 @@ class RunnerConformance(Conformance, is_suite=True):
         _run(runner, make_task(code_word(1)))
         lesson = lesson_of(code_word(1))
         demand(lesson in _contents(book), f"the skillbook has {_contents(book)} after a run that teaches {lesson!r}")
+        for skill in book.pending_skills():  # no one judges the runs of the kit
+            book.accept_skill(skill.id)
         _run(runner, make_task(code_word(2)))
         shown = [prompt for prompt in model.prompts if code_word(2) in prompt and lesson in prompt]
         demand(shown, "the second run was not shown what the first one learned")
@@ -116,4 +118,4 @@ def _run(runner: Any, task: object) -> None:
 
 
 def _contents(book: Skillbook) -> list[str]:
-    return [skill.content for skill in book.skills()]
+    return [skill.content for skill in book.skills(include_invalid=True)]

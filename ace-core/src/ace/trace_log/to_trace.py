@@ -102,6 +102,7 @@ def _run(attempt: ExecutionTrace) -> Run:
         task=attempt.task_description or f"Task {attempt.task_id}",
         steps=tuple(_step(number, result) for number, result in enumerate(attempt.execution_results, 1)),
         success={"success": True, "failure": False, "partial": None}[attempt.outcome],
+        score={"success": 1.0, "failure": 0.0, "partial": None}[attempt.outcome],
         outcome_from="outcome",
         reason="\n".join([f"The outcome is {attempt.outcome}.", *_failures(attempt)]),
         names_failures=True,

@@ -45,6 +45,7 @@ class BookVersion:
         self.skills = skills
         self.by_id = {skill.id: skill for skill in skills}
         self.active = [skill for skill in skills if skill.is_active]
+        self.pending = [skill for skill in skills if skill.is_pending]
         self.proofs = {skill.id: skill.proof for skill in self.active}
         self.searched = {skill.id: f"{skill.id}\n{skill.section}\n{skill.content}".casefold() for skill in skills}
         """The text that a search compares, by skill id."""

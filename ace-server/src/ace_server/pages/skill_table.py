@@ -18,6 +18,8 @@ PAGE_SIZE: Final = 200
 STATUSES: Final = {
     "": "Active",
     "pinned": "Pinned",
+    "pending": "Pending",
+    "rejected": "Rejected",
     "removed": "Removed",
     "merged": "Merged into another",
     "all": "All",
@@ -122,34 +124,56 @@ class SkillQuery:
                 return version.skills
             case "pinned":
                 return [skill for skill in version.active if skill.pinned]
-            case "removed" | "merged" as status:
+            case "pending" | "rejected" | "removed" | "merged" as status:
                 return [skill for skill in version.skills if status_of(skill) == status]
             case _:
                 return version.active
 
 
 def status_of(skill: Skill) -> str:
-    """Return the status of a skill in one word: active, pinned, removed or merged."""
+    """Return the status of a skill in one word: active, pinned, pending, rejected, removed or merged."""
     if skill.is_active:
         return "pinned" if skill.pinned else "active"
+    if skill.is_pending or skill.is_rejected:
+        return "pending" if skill.is_pending else "rejected"
     return "removed" if skill.merged_into is None else "merged"
 
 
 def to_json(skills: Sequence[Skill]) -> str:
     """Return skills as a JSON list with all fields except the vectors."""
-    return json.dumps([{**skill.to_dict(), "proof": skill.proof} for skill in skills], ensure_ascii=False, indent=1)
+    found = [{**skill.to_dict(), "proof": skill.proof, "evidences": list(skill.evidences)} for skill in skills]
+    return json.dumps(found, ensure_ascii=False, indent=1)
 
 
 def to_csv(skills: Sequence[Skill]) -> str:
     """Return skills as a table for spreadsheets."""
-    columns = ("id", "section", "content", "status", "proof", *TAGS, "added", "changed", "traces")
+    columns = (
+        "id",
+        "section",
+        "content",
+        "status",
+        "reason",
+        "proof",
+        "evidences",
+        *TAGS,
+        "added",
+        "changed",
+        "traces",
+    )
     return exporting.to_csv(columns, map(_cells, skills))
 
 
 def _cells(skill: Skill) -> Sequence[str | int]:
-    texts = (skill.id, skill.section, skill.content, status_of(skill), skill.proof)
+    texts = (skill.id, skill.section, skill.content, status_of(skill), skill.reason, skill.proof)
     counts = (skill.helpful, skill.harmful, skill.neutral)
-    return (*texts, *counts, skill.created_at, skill.updated_at, " ".join(source.trace_id for source in skill.sources))
+    return (
+        *texts,
+        " ".join(skill.evidences),
+        *counts,
+        skill.created_at,
+        skill.updated_at,
+        " ".join(source.trace_id for source in skill.sources),
+    )
 
 
 def _known(values: Mapping[str, str], name: str, known: Mapping[str, str]) -> str:

@@ -156,23 +156,33 @@ class Train(LearningCommand):
         return place.keeps_history and (not self.validation.validate or place.validation_log is not None)
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
-        """Return the number of correct answers in each epoch. A failed sample counts as a wrong answer.
+        """Return the number of correct answers in each epoch, of those that were judged or failed.
 
         Samples that were not processed, because the run was stopped, are not counted.
         """
         counted = []
         for epoch, part in processed_by_epoch(results, max(1, len(results) // epochs)):
-            right = sum(_is_right(result.output.trace) for result in part if result.output is not None)
-            counted.append({"epoch": epoch, "right": right, "of": len(part)})
+            correct = [_correct(result.output.trace) for result in part if result.output is not None]
+            unjudged = correct.count(None)
+            right = correct.count(1.0)
+            counted.append({"epoch": epoch, "right": right, "of": len(part) - unjudged, "not_judged": unjudged})
         return {"answers": counted}
 
     def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
         """Return one line for each epoch."""
         answers = further["answers"]
         assert isinstance(answers, list)
-        return [f"epoch {answer['epoch']}: {answer['right']} of {answer['of']} answers correct" for answer in answers]
+        return [f"epoch {answer['epoch']}: {_in_words(answer)}" for answer in answers]
 
 
-def _is_right(trace: object) -> bool:
+def _correct(trace: object) -> float | None:
+    """Return the metric `correct` of a trace; None if nothing judged its answer."""
     metrics = trace.get("metrics") if isinstance(trace, Mapping) else None
-    return isinstance(metrics, Mapping) and metrics.get("correct") == 1.0
+    found = metrics.get("correct") if isinstance(metrics, Mapping) else None
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _in_words(answer: Mapping[str, int]) -> str:
+    judged = f"{answer['right']} of {answer['of']} answers correct" if answer["of"] else ""
+    unjudged = f"{answer['not_judged']} not judged" if answer["not_judged"] else ""
+    return ", ".join(filter(None, (judged, unjudged))) or "no answers"

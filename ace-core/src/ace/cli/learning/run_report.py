@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ace.logs import Problem
     from ace.pipeline import SampleResult
     from ace.runners import FailedSample
+    from ace.skill import Skill
     from ace.skillbook import Skillbook
 
 __all__ = [
@@ -69,6 +70,8 @@ class SkillCounts:
     """What was done to the skillbook."""
 
     added: int
+    pending: int = 0
+    """Skills that the run added without showing them to agents; `ace review` lists them."""
     updated: int
     tagged: int
     merged: int
@@ -79,7 +82,7 @@ class SkillCounts:
     @property
     def are_changed(self) -> bool:
         """Whether a skill was added, changed, judged or removed."""
-        return bool(self.added or self.updated or self.tagged or self.merged or self.removed)
+        return bool(self.added or self.pending or self.updated or self.tagged or self.merged or self.removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class ProofCounts:
     rewritten: int = 0
     """How many of these needed another text."""
     failing: int = 0
-    """Skills that were kept although their case fails."""
+    """Skills whose case fails with every text, and which are pending or were kept nevertheless."""
     rejected: int = 0
     """Skills that were dropped: their case failed, or they broke another one."""
     not_judged: int = 0
@@ -231,6 +234,8 @@ class RunCounts:
             failed: What failed in the run.
         """
         count = self._changes
+        added = [skill for id in self._added if (skill := book.get_skill(id)) is not None]
+        pending = sum(skill.is_pending for skill in added)
         return RunReport(
             read=read,
             learned=self.learned,
@@ -241,7 +246,8 @@ class RunCounts:
                 *(Failure(place_of(sample.trace_id), _shortened(sample.error), sample.step) for sample in failed),
             ],
             skills=SkillCounts(
-                added=count["ADD"],
+                added=count["ADD"] - pending,
+                pending=pending,
                 updated=count["UPDATE"],
                 tagged=count["TAG"],
                 merged=count["MERGE"],
@@ -249,7 +255,7 @@ class RunCounts:
                 skipped=len(self._left_out),
                 total=len(book),
             ),
-            new_skills=_new_skills(book, self._added),
+            new_skills=_new_skills(added),
             left_out=tuple(self._left_out),
             use=self.use,
             proofs=self._proofs,
@@ -308,8 +314,7 @@ def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
     )
 
 
-def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:
-    found = [book.get_skill(skill_id) for skill_id in added]
+def _new_skills(added: Sequence[Skill]) -> list[NewSkill]:
     return [
         NewSkill(
             skill.id,
@@ -317,8 +322,8 @@ def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:
             skill.content,
             tuple(dict.fromkeys(place_of(source.trace_id) for source in skill.sources if source.trace_id)),
         )
-        for skill in found
-        if skill is not None and skill.is_active
+        for skill in added
+        if skill.is_active
     ]
 
 
@@ -396,6 +401,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("not processed", str(report.not_begun) if report.not_begun else ""),
         *((f"judged by {name}", str(number)) for name, number in report.judged_by.items()),
         ("skills added", str(skills.added)),
+        ("skills left pending (`ace review`)", str(skills.pending) if skills.pending else ""),
         ("skills updated", str(skills.updated)),
         ("skills tagged", str(skills.tagged)),
         ("skills merged", str(skills.merged)),
@@ -411,7 +417,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("tokens in written to that cache", str(use.cache_write_tokens) if use.cache_write_tokens else ""),
         ("cost", _cost_of(use)),
         ("proven", _proven(proofs)),
-        ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
+        ("proof failed", str(proofs.failing) if proofs.failing else ""),
         ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
         ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
         ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
