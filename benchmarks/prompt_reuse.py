@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from ace.environments import Sample, SimpleEnvironment
 from ace.protocols import LayeredPrompt, LLMResponse
 from ace.protocols.llm import StructuredAnswer
-from ace.providers.structured_answers import prompt_messages, with_schema
+from ace.providers.structured_answers import described, prompt_messages
 from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE
 from ace.skillbook import Skillbook
@@ -69,7 +69,7 @@ class Plan:
         answer = response_model.model_validate(self._answer(prompt, response_model.__name__))
         system, task = prompt_messages(prompt, response_model=response_model, marked=True)
         blocks = (*(part["text"] for part in system["content"]), task["content"])
-        earlier = _earlier(prompt, with_schema("", response_model).lstrip(), self.book)
+        earlier = _earlier(prompt, described(response_model), self.book)
         self.calls.append(Call(_ROLE_OF[response_model.__name__], blocks, earlier, answer.model_dump_json()))
         return answer
 

@@ -49,9 +49,9 @@ class ScriptedModel:
 
 
 def role_of(prompt: str) -> str:
-    """Return the role that a prompt belongs to, by the schema of the requested answer; empty for any other prompt."""
-    schemas = {"agent": "AgentOutput", "reflector": "ReflectorOutput", "skill_manager": "SkillManagerOutput"}
-    return next((role for role, schema in schemas.items() if f'"title": "{schema}"' in prompt), "")
+    """Return the role that a prompt belongs to, by a field of the requested answer; empty for any other prompt."""
+    fields = {"agent": "final_answer", "reflector": "key_insight", "skill_manager": "operations"}
+    return next((role for role, field in fields.items() if f"\n- {field} (" in prompt), "")
 
 
 def handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:

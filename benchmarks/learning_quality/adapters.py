@@ -60,7 +60,6 @@ ADAPTERS = [
         "bootstrap",
     ),
     program_method("dspy-gepa", "DSPy, GEPA", f"{_PROGRAMS}.dspy_program", "gepa"),
-    program_method("ace-framework", "ace-framework, offline", f"{_PROGRAMS}.ace_framework"),
 ]
 
 

@@ -1,34 +1,14 @@
-"""How sure one can be of an accuracy, and of the difference between two methods."""
+"""How sure one can be of the difference between two methods."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 from ace.evaluation import mcnemar_test
 
-__all__ = ["Pairing", "pairing", "wilson_interval"]
-
-
-def wilson_interval(accuracy: float, count: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the score interval of a share (E. B. Wilson, 1927).
-
-    Args:
-        accuracy: The share, from 0 to 1. Over several orders it is their mean.
-        count: How many questions there are. Orders do not count: they ask the same questions.
-        confidence: The level, between 0 and 1.
-
-    Example:
-        >>> [round(100 * bound) for bound in wilson_interval(0.5, 24)]
-        [31, 69]
-    """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    shrunk = 1 + z * z / count
-    middle = (accuracy + z * z / (2 * count)) / shrunk
-    half = z / shrunk * math.sqrt(accuracy * (1 - accuracy) / count + z * z / (4 * count * count))
-    return max(0.0, middle - half), min(1.0, middle + half)
+__all__ = ["Pairing", "pairing"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from ace.cases import missing_values
-from ace.environments import SimpleEnvironment
 from ace.evaluation import Evaluator, JudgedAnswer, SkillTests
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.protocols.llm import Usage
@@ -25,7 +24,7 @@ from ace.skill import Skill
 from ace.skillbook import Skillbook
 from benchmarks.learning_quality.cached_client import BenchmarkClient
 from benchmarks.learning_quality.outcomes import Learned, Outcome, usage_of
-from benchmarks.learning_quality.sets import LearningSet, corrected_examples
+from benchmarks.learning_quality.sets import HeldOutQuestions, LearningSet, corrected_examples
 
 __all__ = ["METHODS", "UPDATE_METHODS", "Bench", "Method", "lost_skills"]
 
@@ -46,7 +45,7 @@ class Bench:
         self, learning_set: LearningSet, book: Skillbook, agent: AgentLike, retrieval: TopSkills | None = None
     ) -> tuple[JudgedAnswer, ...]:
         """Have the questions of a set answered and judged strictly."""
-        evaluator = Evaluator(agent, SimpleEnvironment("strict"), retrieval=retrieval, workers=self.workers)
+        evaluator = Evaluator(agent, HeldOutQuestions(), retrieval=retrieval, workers=self.workers)
         return evaluator.evaluate(learning_set.questions, book).answers
 
 

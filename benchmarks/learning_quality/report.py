@@ -7,7 +7,8 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from benchmarks.learning_quality.comparing import Pairing, pairing, wilson_interval
+from ace.evaluation import share_interval
+from benchmarks.learning_quality.comparing import Pairing, pairing
 from benchmarks.learning_quality.outcomes import Learned, Outcome
 
 __all__ = ["as_json", "learning_table", "quality_table"]
@@ -89,8 +90,8 @@ def _per_order(orders: Sequence[Sequence[bool]]) -> str:
 
 def _accuracy(orders: Sequence[Sequence[bool]]) -> str:
     accuracy = fmean(fmean(order) for order in orders)
-    low, high = wilson_interval(accuracy, len(orders[0]))
-    return f"{_percent(accuracy)} [{100 * low:.0f}, {100 * high:.0f}]"
+    interval = share_interval(accuracy, len(orders[0]))
+    return f"{_percent(accuracy)} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
 
 
 def _compared(found: Pairing) -> str:

@@ -1,4 +1,4 @@
-"""The sets: recorded chats with corrections, and the questions that they decide."""
+"""The sets: recorded chats with corrections or failed calls of tools, and the questions that they decide."""
 
 from __future__ import annotations
 
@@ -10,29 +10,49 @@ from pathlib import Path
 from typing import Any
 
 from ace import read_trace
-from ace.environments import Sample
+from ace.cases import check_passes, failed_calls
+from ace.environments import EnvironmentResult, Sample, SimpleEnvironment
+from ace.outputs import AgentOutput
 from ace.runners import RecordedTrace
+from ace.skill import CaseCheck
 
-__all__ = ["CorrectedExample", "LearningSet", "load_set", "set_names", "shuffled"]
+__all__ = ["CorrectedExample", "HeldOutQuestions", "LearningSet", "load_set", "set_names", "shuffled"]
 
+_OF_CALL = ("Failed call", "Error", "Call that worked")
 SETS = Path(__file__).parent / "sets"
 
 
 @dataclass(frozen=True)
 class CorrectedExample:
-    """One correction, as it is shown to a model or given to another method."""
+    """One correction or failed call, as it is shown to a model or given to another method."""
 
     task: str
     wrong: str
     correction: str
     right: str
+    titles: tuple[str, str, str] = ("Wrong answer", "Correction", "Right answer")
 
     @property
     def text(self) -> str:
-        """The example as four lines."""
-        return (
-            f"Task: {self.task}\nWrong answer: {self.wrong}\nCorrection: {self.correction}\nRight answer: {self.right}"
-        )
+        """The example as lines, without a right answer if there is none."""
+        fields = zip(self.titles, (self.wrong, self.correction, self.right), strict=True)
+        return "\n".join([f"Task: {self.task}", *(f"{title}: {text}" for title, text in fields if text)])
+
+
+class HeldOutQuestions(SimpleEnvironment):
+    """Judges the answers to the questions of a set: by the check of the question, or else strictly by its answer."""
+
+    def __init__(self) -> None:
+        super().__init__("strict")
+
+    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        """Judge one answer."""
+        check = sample.metadata.get("check")
+        if check is None:
+            return super().evaluate(sample, agent_output)
+        passed = check_passes(CaseCheck(**check), agent_output.final_answer)
+        feedback = "Correct." if passed else f"Incorrect: the answer should be such as {sample.ground_truth}."
+        return EnvironmentResult(feedback, sample.ground_truth, {"correct": 1.0 if passed else 0.0})
 
 
 @dataclass(frozen=True)
@@ -73,13 +93,21 @@ def shuffled(traces: Sequence[RecordedTrace], seed: int) -> list[RecordedTrace]:
 
 
 def corrected_examples(traces: Sequence[RecordedTrace]) -> list[CorrectedExample]:
-    """Return the corrections of the traces, in their order. No model is asked."""
-    return [
-        CorrectedExample(correction["question"], correction["wrong"], correction["correction"], correction["right"])
-        for trace in traces
-        for correction in read_trace(trace.record)["corrections"]
-    ]
+    """Return the corrections and the failed calls of the traces, in their order. No model is asked."""
+    found: list[CorrectedExample] = []
+    for trace in traces:
+        read = read_trace(trace.record)
+        found += [
+            CorrectedExample(correction["question"], correction["wrong"], correction["correction"], correction["right"])
+            for correction in read["corrections"]
+        ]
+        found += [
+            CorrectedExample(read["question"], call.failed, call.error, call.worked, _OF_CALL)
+            for call in failed_calls(read["steps"], read["question"])
+        ]
+    return found
 
 
 def _sample(record: dict[str, Any]) -> Sample:
-    return Sample(record["question"], ground_truth=record["ground_truth"], id=record["id"])
+    metadata = {"check": record["check"]} if "check" in record else {}
+    return Sample(record["question"], ground_truth=record["ground_truth"], id=record["id"], metadata=metadata)

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from ace import read_trace
+from ace.outputs import AgentOutput
 from ace.providers import LiteLLMClient
 from ace.skill import Skill
 from benchmarks.learning_quality.__main__ import main
 from benchmarks.learning_quality.adapters import program_method
-from benchmarks.learning_quality.comparing import Pairing, pairing, wilson_interval
+from benchmarks.learning_quality.comparing import Pairing, pairing
 from benchmarks.learning_quality.methods import Bench, lost_skills
 from benchmarks.learning_quality.programs.job import Example
-from benchmarks.learning_quality.sets import corrected_examples, load_set, set_names, shuffled
+from benchmarks.learning_quality.sets import HeldOutQuestions, corrected_examples, load_set, set_names, shuffled
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
+SETS_OF_CALLS = {"nursery", "theatre"}
 RULE = "Letters to sponsors close with Fair winds."
 LETTERS = 3
 """How many questions of the set the rule decides."""
@@ -152,7 +155,7 @@ def test_a_program_asks_the_same_model_and_its_calls_are_counted(
     assert "Fair winds" in outcome.learned.text
 
 
-@pytest.mark.parametrize("name", set_names())
+@pytest.mark.parametrize("name", sorted({*set_names()} - SETS_OF_CALLS))
 def test_each_set_has_two_chats_and_three_questions_for_each_of_eight_rules(name: str) -> None:
     learning_set = load_set(name)
     rules = [trace.place.rpartition("/")[2].rpartition("-")[0] for trace in learning_set.traces]
@@ -164,18 +167,29 @@ def test_each_set_has_two_chats_and_three_questions_for_each_of_eight_rules(name
     assert len(corrected_examples(learning_set.traces)) == 16
 
 
+@pytest.mark.parametrize("name", sorted(SETS_OF_CALLS))
+def test_each_set_of_calls_has_twelve_failures_and_two_questions_for_each_of_them(name: str) -> None:
+    learning_set = load_set(name)
+    rules = [trace.place.rpartition("/")[2].rpartition("-")[0] for trace in learning_set.traces]
+    asked = [(sample.id or "").rpartition("-")[0] for sample in learning_set.questions]
+    assert (rules.count("clean"), len(set(rules))) == (4, 13)
+    assert {rule: asked.count(rule) for rule in asked} == dict.fromkeys(set(rules) - {"clean"}, 2)
+    judge = HeldOutQuestions()
+    for sample in learning_set.questions:
+        right = AgentOutput(reasoning="", final_answer=sample.ground_truth or "")
+        assert judge.evaluate(sample, right).metrics == {"correct": 1.0}
+        wrong = right.model_copy(update={"final_answer": "I do not know."})
+        assert judge.evaluate(sample, wrong).metrics == {"correct": 0.0}
+    runs = [read_trace(trace.record)["steps"] for trace in learning_set.traces]
+    assert sum(any(step["is_error"] for step in steps) for steps in runs) == 12
+
+
 def test_orders_differ_and_repeat() -> None:
     traces = load_set("formats").traces
     first, second = shuffled(traces, 1), shuffled(traces, 2)
     assert first != second
     assert first == shuffled(traces, 1)
     assert sorted(trace.place for trace in first) == [trace.place for trace in traces]
-
-
-def test_an_interval_is_that_of_the_questions() -> None:
-    low, high = wilson_interval(22 / 24, 24)
-    assert (round(low, 3), round(high, 3)) == (0.742, 0.977)
-    assert wilson_interval(1.0, 24)[1] == 1.0
 
 
 def test_a_question_counts_by_the_majority_of_the_orders() -> None:

@@ -11,10 +11,11 @@ from browser_use import Tools
 from browser_use.agent.views import AgentHistoryList, AgentOutput
 
 from ace import read_trace
-from ace.cases import answer_passes, cases_of
+from ace.cases import answer_passes, cases_of, replies_in
 from ace.context import ACEStepContext
 from ace.environments import Sample
 from ace_browser_use import BrowserResult, BrowserToTrace, history_to_trace
+from tests.support.corrected_chats import judged
 
 HISTORIES = Path(__file__).parent / "histories"
 FILES = sorted(HISTORIES.glob("*.json"))
@@ -211,11 +212,13 @@ def followed_up(*said: str) -> tuple[dict[str, Any], str]:
 
 
 def test_a_follow_up_that_objects_is_a_correction() -> None:
-    [case] = cases_of(read_trace(history_to_trace(*followed_up("No, above 10 metres only the berths S1 to S4."))))
+    said = "No, above 10 metres only the berths S1 to S4."
+    [case] = cases_of(judged(history_to_trace(*followed_up(said)), "Berth S4"))
     assert (case.question, case.wrong) == ("Which berth is free for a boat of 12 metres?", "Berth 7")
     assert (answer_passes(case, "Berth S4"), answer_passes(case, "Berth 7")) == (True, False)
 
 
-@pytest.mark.parametrize("said", [(), ("And for 6 metres?",)], ids=["nothing", "a further question"])
-def test_without_an_objection_nothing_is_corrected(said: tuple[str, ...]) -> None:
-    assert history_to_trace(*followed_up(*said))["corrections"] == []
+@pytest.mark.parametrize(("said", "replies"), [((), []), (("And for 6 metres?",), ["And for 6 metres?"])])
+def test_a_follow_up_request_is_a_reply_to_the_answer_before_it(said: tuple[str, ...], replies: list[str]) -> None:
+    found = replies_in(read_trace(history_to_trace(*followed_up(*said))))
+    assert [reply.text for reply in found] == replies

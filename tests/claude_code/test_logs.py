@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ace.cases import corrections_in
+from ace.cases import replies_in
 from ace.logs import Problem, Run, read_runs
 from tests.claude_code.samples import DATA, RELEASES, STREAMS, TRANSCRIPTS, lines
 
@@ -102,7 +102,7 @@ def test_a_damaged_session_keeps_its_correction(path: Path) -> None:
         assert calls(run) == [("Bash", "1 failed: KETTLEERR", True)]
         assert "FINALMARK" in run.answer or "german" in path.name
         if "german" not in path.name:
-            assert len(corrections_in(run.to_trace()["steps"])) == 1
+            assert len(replies_in(run.to_trace())) == 1
 
 
 def test_several_sessions_in_a_file_are_several_runs() -> None:

@@ -15,6 +15,7 @@ from ace.context import ACEStepContext
 from ace.environments import Sample
 from ace_claude_code import ClaudeCodeResult, ClaudeCodeToTrace, transcript_to_trace, transcript_to_turn_traces
 from tests.claude_code.samples import DATA, RELEASES, STREAMS, TRANSCRIPTS, assistant, lines, user
+from tests.support.corrected_chats import judged
 
 EVERY_SAMPLE = sorted(path for folder in (TRANSCRIPTS, STREAMS) for path in folder.rglob("*.jsonl"))
 each_release = pytest.mark.parametrize("release", RELEASES)
@@ -310,7 +311,7 @@ def test_where_the_user_corrects_the_agent(records: list[tuple[str, Any]], taugh
     question, wrong, passes, fails = taught
     session = chained(*records)
     for trace in (transcript_to_trace(session), transcript_to_turn_traces(session)[-1]):
-        [case] = cases_of(read_trace(trace))
+        [case] = cases_of(judged(trace, passes))
         assert (case.question, case.wrong) == (question, wrong)
         assert (answer_passes(case, passes), answer_passes(case, fails)) == (True, False)
 
@@ -329,16 +330,10 @@ def test_where_the_user_corrects_the_agent(records: list[tuple[str, Any]], taugh
     ],
     ids=["a further task", "an interruption without a correction", "thanks"],
 )
-def test_what_the_user_says_besides_is_not_a_correction(records: list[tuple[str, Any]]) -> None:
+def test_without_a_judgement_of_a_model_nothing_is_a_correction(records: list[tuple[str, Any]]) -> None:
     session = chained(*records, ("assistant", "Done: Fix calc."))
     traces = [transcript_to_trace(session), *transcript_to_turn_traces(session)]
-    assert [trace["corrections"] for trace in traces] == [[]] * len(traces)
-
-
-def test_of_all_samples_only_the_ones_with_an_objection_hold_a_correction() -> None:
-    found = {path.name for path in EVERY_SAMPLE if transcript_to_trace(path)["corrections"]}
-    # The users say "no, in one sentence", "Too long" and "No! never touch prod.env".
-    assert found == {"resumed-and-compacted.jsonl", "slash-commands.jsonl", "typed-while-working.jsonl"}
+    assert [cases_of(read_trace(trace)) for trace in traces] == [()] * len(traces)
 
 
 class CountedRecord(dict[str, Any]):

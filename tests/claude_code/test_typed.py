@@ -10,6 +10,7 @@ from ace import read_trace
 from ace.cases import cases_of
 from ace_claude_code import transcript_to_trace, transcript_to_turn_traces
 from tests.claude_code.samples import TRANSCRIPTS, assistant, user
+from tests.support.corrected_chats import judged
 
 
 def command(name: str, arguments: str, uuid: str, parent: str | None, **more: Any) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def test_a_correction_of_a_slash_command_is_filed_under_the_command() -> None:
         user("No, reviews are written to REVIEW.md here, not said.", "u3", "a2"),
         assistant("You're right, it is in REVIEW.md.", "a3", "u3"),
     ]
-    [case] = cases_of(read_trace(transcript_to_trace(records)))
+    [case] = cases_of(judged(transcript_to_trace(records), reply="No, reviews"))
     assert case.question == "/review payment module"
     assert case.wrong == "The payment module leaks keys."
 
@@ -132,7 +133,7 @@ def test_what_is_typed_while_the_agent_works_is_a_message_of_the_turn() -> None:
         ("assistant", "Right, stage.env it is."),
     ]
     assert turn["feedback"] == "While the agent worked, the user said: No! Never touch prod.env, use stage.env"
-    [case] = cases_of(read_trace(turn))
+    [case] = cases_of(judged(turn, "stage.env"))
     assert (case.question, case.wrong) == ("Deploy it.", "I edit prod.env.")
 
 

@@ -19,11 +19,12 @@ from langchain_core.messages import (
 )
 
 from ace import ACEStepContext, Sample, read_trace
-from ace.cases import answer_passes, cases_of
+from ace.cases import answer_passes, cases_of, replies_in
 from ace_langchain import LangChainResult, LangChainToTrace, result_to_trace
 from ace_langchain.stored import recognise
 from tests.langchain.models import add, calls, divide, in_turn, tokens
 from tests.langchain.steps import run
+from tests.support.corrected_chats import judged
 
 TALK = [
     SystemMessage("Cite [sea-00009]."),
@@ -195,11 +196,11 @@ CORRECTED = [
     ids=["messages", "state of a graph", "dumped", "serialised"],
 )
 def test_a_correction_is_a_case(record: object) -> None:
-    [case] = cases_of(read_trace(result_to_trace(record)))
+    [case] = cases_of(judged(result_to_trace(record), "SEK"))
     assert (case.question, case.wrong, case.expected) == (CORRECTED[1].content, "EUR", "SEK")
     assert (answer_passes(case, "SEK"), answer_passes(case, "EUR or SEK")) == (True, False)
 
 
-def test_a_conversation_without_an_objection_has_no_correction() -> None:
+def test_the_replies_of_a_conversation_are_those_of_the_person() -> None:
     thanked = [*CORRECTED[:5], HumanMessage("Thanks!"), AIMessage("You're welcome.")]
-    assert result_to_trace(thanked)["corrections"] == []
+    assert [reply.text for reply in replies_in(read_trace(result_to_trace(thanked)))] == ["Thanks!"]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ace.cases import answer_passes, cases_of
+from ace.cases import answer_passes, cases_of, replies_in
 from ace.context import ACEStepContext
 from ace.logs.trace import read_trace
 from ace.steps import LoadTracesStep
 from ace_openclaw import OpenClawToTrace, events_to_trace, events_to_turn_traces
 from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR, Event, events_of, metadata_of, said, text
+from tests.support.corrected_chats import judged
 
 QUESTION, CORRECTION = "Make mean([]) return 0", "Too long. In one sentence, please."
 
@@ -251,25 +252,25 @@ LABELS = [
 
 def test_a_correction_is_a_case_of_the_session_and_of_the_turn_in_which_it_was_said() -> None:
     turns = events_to_turn_traces(LABELS)
-    assert [len(trace["corrections"]) for trace in turns] == [0, 1, 0]  # type: ignore[arg-type]  # lists
+    assert [len(judged(turn, "area/login", reply="No")["corrections"]) for turn in turns] == [0, 1, 0]
     for trace in (events_to_trace(LABELS), turns[1]):
-        [case] = cases_of(read_trace(trace))
+        [case] = cases_of(judged(trace, "area/login", reply="No"))
         assert (case.question, case.wrong) == ("Which label does the ticket get?", "bug")
         assert (answer_passes(case, "area/login"), answer_passes(case, "bug")) == (True, False)
 
 
 def test_the_correction_of_a_recorded_session_is_left_to_a_judge() -> None:
-    [case] = cases_of(read_trace(events_to_trace(V4)))
+    [case] = cases_of(judged(events_to_trace(V4), reply="Too long"))
     assert (case.question, case.correction) == ("Make mean([]) return 0", "Too long. In one sentence, please.")
     assert case.check.kind == "judge"
-    assert [events_to_trace(path)["corrections"] for path in (V3, V4_ERROR)] == [[], []]
 
 
 def test_after_a_reset_nothing_is_corrected() -> None:
     reset: Event = {"type": "reset"}
-    assert events_to_trace([*LABELS[:2], reset, *LABELS[2:]])["corrections"] == []
+    replies = replies_in(read_trace(events_to_trace([*LABELS[:2], reset, *LABELS[2:]])))
+    assert "No" not in [reply.text[:2] for reply in replies]
 
 
 def test_a_session_without_a_question_has_no_correction() -> None:
     assert events_to_turn_traces([said("assistant", text("Good morning!"), 1)]) == []
-    assert events_to_trace([said("assistant", text("Good morning!"), 1)])["corrections"] == []
+    assert replies_in(read_trace(events_to_trace([said("assistant", text("Good morning!"), 1)]))) == []

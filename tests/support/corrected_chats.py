@@ -11,9 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ace.cases import judged_trace, replies_in
+from ace.logs.trace import StandardTrace, read_trace
+from ace.outputs import Judgement
+from ace.redaction import Redactor
 from tests.support.scripted_server import Reply, Script, ScriptedRequest
 
-__all__ = ["CODE", "PAYER", "TIDE", "Lesson", "chat", "chats", "correcting_script", "lesson_number"]
+__all__ = [
+    "CODE",
+    "PAYER",
+    "TIDE",
+    "Lesson",
+    "chat",
+    "chats",
+    "corrected",
+    "correcting_script",
+    "judged",
+    "judgement",
+    "lesson_number",
+    "small_judgement",
+]
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,29 @@ def chats(lessons: Sequence[Lesson]) -> list[list[dict[str, str]]]:
     return [chat(lesson) for lesson in lessons]
 
 
+def corrected(*texts: str) -> dict[str, Any]:
+    """Return a trace whose corrections are already known, so that no model has to recognise them.
+
+    Args:
+        texts: For each of them the question, the wrong answer, the correction and the right answer.
+    """
+    names = ("question", "wrong", "correction", "right")
+    fours = (texts[start : start + 4] for start in range(0, len(texts), 4))
+    known = [{**dict(zip(names, four, strict=True)), "place": str(place)} for place, four in enumerate(fours)]
+    return {"schema": 1, "question": texts[0], "answer": texts[1], "corrections": known}
+
+
+def judged(trace: object, right: str = "", *, reply: str = "") -> StandardTrace:
+    """Read a trace in which a model has named the replies of the person that contain a text as judgements."""
+    read = read_trace(trace)
+    named = [
+        Judgement(message=found.place, quote=found.text, wrong=found.answer, right=right)
+        for found in replies_in(read)
+        if reply in found.text
+    ]
+    return judged_trace(read, named, Redactor())
+
+
 def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = None) -> Script:
     """A script for all roles.
 
@@ -96,27 +136,49 @@ def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = No
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         if request.role == "reflector":
-            return _reflection([lesson for lesson in lessons if lesson.correction in request.text])
+            record = re.sub(r"\n# Skills\n.*?\n# Rest of the record\n", "", request.text, flags=re.DOTALL)
+            return _reflection([lesson for lesson in lessons if lesson.correction in record], request.text)
         if request.role == "skill_manager":
             wanted = dict.fromkeys(re.findall(r'"learning": "(.+?)"', request.text))
             return {
                 "reasoning": "",
                 "operations": [{"type": "ADD", "section": "house", "content": lesson} for lesson in wanted],
             }
-        if request.role == "agent" or '"final_answer"' in request.text:
+        if request.role == "agent" or "final_answer" in request.text:
             return {"reasoning": "", "final_answer": _answer(request.text, lessons, broken_by or {})}
         return {"consolidation_operations": []}
 
     return script
 
 
-def _reflection(found: Sequence[Lesson]) -> dict[str, Any]:
+def judgement(prompt: str, lesson: Lesson) -> dict[str, Any]:
+    """Return the correction of a lesson as a strong model names it when it reads the prompt."""
+    place = re.search(rf"\[([\w.]+)\] message user\n{re.escape(lesson.correction)}", prompt)
+    number = place[1] if place else "feedback"
+    return {"message": number, "quote": lesson.correction, "wrong": lesson.wrong, "right": lesson.right}
+
+
+def small_judgement(request: ScriptedRequest, right: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the answer of a small model to a question about a reply of a person; None if it is asked anything else.
+
+    Args:
+        request: The request.
+        right: The right answers, by the replies that say that an answer was wrong.
+    """
+    reply = request.text.rpartition("\nReply: ")[2].splitlines()[0]
+    if "What does the reply of the person mean?" in request.text:
+        return {"reply": "the answer was wrong" if reply in right else "thanks or a remark"}
+    return {"right": right[reply]} if "Copy the right answer" in request.text else None
+
+
+def _reflection(found: Sequence[Lesson], prompt: str) -> dict[str, Any]:
     return {
         "reasoning": "Looked for corrections.",
         "correct_approach": "",
         "key_insight": found[0].rule if found else "",
         "extracted_learnings": [{"learning": lesson.rule} for lesson in found],
         "skill_tags": [],
+        "judgements": [judgement(prompt, lesson) for lesson in found],
     }
 
 

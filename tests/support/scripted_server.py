@@ -135,24 +135,25 @@ class ScriptedRequest:
 
     @property
     def role(self) -> str:
-        """Which of our roles asks: `agent`, `reflector`, `skill_manager`, or an empty string.
+        """Which of our roles asks: `agent`, `reflector`, `skill_manager`, `judgements`, or an empty string.
 
         A skill manager that asks about several reflections at once is called `skill_manager_together`.
 
-        Told by the schema of the answer, which stands in the prompt or among the tools.
+        Told by a field of the answer, which the prompt describes, or by the name of the answer among the tools.
         """
-        asked = self.text + json.dumps([self.body.get("tools"), self.body.get("response_format")])
-        for role, title in _ROLE_TITLES.items():
-            if f'"title": "{title}"' in asked or f'"name": "{title}"' in asked:
+        text, tools = self.text, json.dumps([self.body.get("tools"), self.body.get("response_format")])
+        for role, (title, member) in _ANSWERS_OF_ROLES.items():
+            if f"\n- {member} (" in text or f'"title": "{title}"' in tools or f'"name": "{title}"' in tools:
                 return role
         return ""
 
 
-_ROLE_TITLES = {
-    "skill_manager": "SkillManagerOutput",
-    "skill_manager_together": "UpdatesOutput",
-    "reflector": "ReflectorOutput",
-    "agent": "AgentOutput",
+_ANSWERS_OF_ROLES = {
+    "skill_manager": ("SkillManagerOutput", "operations"),
+    "skill_manager_together": ("UpdatesOutput", "updates"),
+    "reflector": ("ReflectorOutput", "key_insight"),
+    "judgements": ("JudgementsOutput", "judgements"),
+    "agent": ("AgentOutput", "final_answer"),
 }
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ace.context import ACESample, ACEStepContext
-from ace.integrations import checked_arguments, checked_class, corrections_in
-from ace.traces import StandardTraceDict, TraceCorrection, trace_step
+from ace.integrations import checked_arguments, checked_class
+from ace.traces import StandardTraceDict, TraceStep, trace_step
 from ace_browser_use.history import read_history
 from ace_browser_use.logs import result_of_history, run_of_result
 from ace_browser_use.redaction import secrets_redactor
@@ -106,13 +106,14 @@ def _parsed(text: str | bytes, origin: str) -> object:
 def result_to_trace(result: BrowserResult) -> StandardTraceDict:
     """Return the standard trace dict of a result."""
     trace = run_of_result(result).to_trace()
-    trace["corrections"] = _corrections(result)
+    if dialogue := _dialogue(result):
+        trace["dialogue"] = dialogue
     trace["metrics"] = {**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count}
     return trace
 
 
-def _corrections(result: BrowserResult) -> list[TraceCorrection]:
-    """Return the corrections in follow-up requests; the corrected answer is the agent's previous final answer."""
+def _dialogue(result: BrowserResult) -> list[TraceStep]:
+    """Return the request, the follow-up requests, and the final answer of the agent before each of them."""
     asked = [text.strip() for _, text in _REQUEST.findall(result.task)]
     answers = [
         (str(step["number"]), str(action["arguments"].get("text", "")))
@@ -128,4 +129,4 @@ def _corrections(result: BrowserResult) -> list[TraceCorrection]:
         if answer is not None:
             place = answer[0]
             said.append(trace_step("message", "assistant", answer[1], place))
-    return corrections_in(said)
+    return said

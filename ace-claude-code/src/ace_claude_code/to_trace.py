@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ace.context import ACEStepContext
-from ace.integrations import checked_arguments, corrections_in, text_in
+from ace.integrations import checked_arguments, text_in
 from ace.logs import Run, RunBuilder
-from ace.traces import TraceCorrection
+from ace.traces import TraceStep
 from ace_claude_code.account import (
     Metrics,
     costs_of_turns,
@@ -86,7 +86,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     if not asked:
         _add_feedback(trace, "The records contain no user prompt, so the task is unknown.")
     name = f"{_digest(conversation.lines)}@{conversation.session_id or records.name or 'records'}"
-    return {**trace, "corrections": _corrections(conversation.lines), "trace_id": name}
+    return {**trace, "dialogue": _dialogue(conversation.lines), "trace_id": name}
 
 
 @checked_arguments()
@@ -94,8 +94,9 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """Convert a session to one standard trace for each prompt of the user.
 
     The feedback contains the next message of the user, because corrections teach the most. Earlier questions and
-    answers are in the context, and a correction is in the `corrections` of the turn in which the user made it. So it is
-    learned together with what it corrects, even if the session was resumed after the previous turn had been learned.
+    answers are in the context, and the messages of earlier turns in the `dialogue`. So a correction is learned from the
+    turn in which the user made it, together with what it corrects, even if the session was resumed after the previous
+    turn had been learned.
 
     The `trace_id` of a turn is computed from its prompt and its content. If a session grows, only its new turns have
     new ids, and the copied turns of a forked session keep theirs.
@@ -118,11 +119,9 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     shown = deque(shown_to_prompts(records))
     facts = facts_of_session(conversation, records)
     asked = [turn for turn in conversation.turns if turn.prompt]
-    corrections: dict[str, list[TraceCorrection]] = {}
-    for correction in _corrections([line for turn in conversation.turns for line in turn.lines]):
-        corrections.setdefault(correction["place"], []).append(correction)
     traces = []
     said: list[_Said] = []
+    recent: deque[Sequence[Message]] = deque(maxlen=_TURNS_IN_CONTEXT)
     for place, turn in enumerate(asked):
         is_last = place + 1 == len(asked)
         outcome = outcome_of_conversation(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
@@ -145,10 +144,16 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
         trace = _trace(run, metrics)
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
-        places = dict.fromkeys(line.place for line in turn.lines)
-        own = [correction for name in places for correction in corrections.get(name, ())]
+        recent.append(turn.lines)
         metadata = {**_object(trace["metadata"]), "turn": turn.number}
-        traces.append({**trace, "corrections": own, "metadata": metadata, "trace_id": _turn_id(turn)})
+        traces.append(
+            {
+                **trace,
+                "dialogue": _dialogue([line for lines in recent for line in lines]),
+                "metadata": metadata,
+                "trace_id": _turn_id(turn),
+            }
+        )
         said.append(_Said(turn.typed, outcome.answer))
     return traces
 
@@ -197,8 +202,8 @@ def _calls_of(lines: Sequence[Message]) -> list[str]:
     return [call for line in lines for call in line.calls]
 
 
-def _corrections(lines: Sequence[Message]) -> list[TraceCorrection]:
-    return corrections_in(dialogue_of([line for line in lines if not line.of_subagent]))
+def _dialogue(lines: Sequence[Message]) -> list[TraceStep]:
+    return dialogue_of([line for line in lines if not line.of_subagent])
 
 
 def _trace(run: Run, metrics: Metrics) -> Trace:

@@ -2,7 +2,6 @@
 
 - the skills in a prompt, and which of them an answer cites: `wrap_skillbook_for_external_agent`,
   `extract_cited_skill_ids`;
-- the corrections in a conversation: `corrections_in`;
 - a framework that has to answer in time: `within_seconds`;
 - checked arguments: `checked_arguments`, `checked_class`;
 - the names of a package that are imported on first use: `lazy_exports`;
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
         write_managed_block,
     )
     from ace.calls import within_seconds
-    from ace.cases import corrections_in
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.learning.sample_files import all_samples
@@ -101,7 +99,6 @@ __all__ = [
     "checked_arguments",
     "checked_class",
     "closest_name",
-    "corrections_in",
     "counted",
     "described",
     "extract_cited_skill_ids",
@@ -171,7 +168,6 @@ __getattr__, __dir__ = lazy_exports(
         "checked_arguments": "_internal.arguments",
         "checked_class": "_internal.arguments",
         "closest_name": "_internal.arguments",
-        "corrections_in": "cases",
         "counted": "cli.console",
         "described": "cli.skillbooks.history",
         "extract_cited_skill_ids": "skill",

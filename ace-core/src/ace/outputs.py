@@ -26,6 +26,8 @@ __all__ = [
     "CaseVerdict",
     "ConsolidationOutput",
     "ExtractedLearning",
+    "Judgement",
+    "JudgementsOutput",
     "ReflectorOutput",
     "SkillManagerOutput",
     "SkillTag",
@@ -142,13 +144,13 @@ class CaseVerdict(LenientOutput):
 class ExtractedLearning(LenientOutput):
     """One thing to learn from an execution."""
 
-    learning: Text = Field(description="One reusable strategy, in one sentence.")
+    learning: Text = Field(description="When it applies, then what to do, with the exact names and values.")
     """The strategy."""
     atomicity_score: Annotated[float, BeforeValidator(as_share)] = Field(
         default=0.0, ge=0.0, le=1.0, description="From 0 (vague, several things) to 1 (one precise thing)."
     )
     """How precise the learning is, from 0 to 1."""
-    evidence: Text = Field(default="", description="What in the record supports it.")
+    evidence: Text = Field(default="", description="A verbatim quote from the record that supports it.")
     """The evidence in the trace."""
     justification: Text = Field(default="", description="Why it will help in other cases.")
     """Why it helps in other cases."""
@@ -165,6 +167,42 @@ class SkillTag(LenientOutput):
     """The id of the skill."""
     tag: Annotated[Text, BeforeValidator(lower_case)] = Field(description="helpful, harmful or neutral.")
     """`helpful`, `harmful` or `neutral`."""
+
+
+class Judgement(LenientOutput):
+    """A person's judgement that an answer of the agent was wrong. `ace.cases.checked_judgements` checks it.
+
+    Example:
+        >>> Judgement(message=3, quote="Nein", wrong="EUR").message
+        '3'
+    """
+
+    message: Text = Field(description="The number in brackets of the person's message, or feedback.")
+    """The number of the message, or `feedback`."""
+    quote: Text = Field(description="Its words that judge the answer, letter by letter.")
+    """The words of the judgement."""
+    wrong: Text = Field(default="", description="The words of the agent that were wrong, letter by letter.")
+    """The words of the answer that is judged."""
+    right: Text = Field(default="", description="The right answer, copied from that message or a later one, or empty.")
+    """The right answer; empty if no one said it."""
+    withdraws: bool = Field(default=False, description="true if the person takes an earlier judgement back.")
+    """Whether it takes back an earlier judgement of the answer."""
+
+
+class JudgementsOutput(LenientOutput):
+    """The judgements of a person in one conversation.
+
+    Example:
+        >>> JudgementsOutput(judgements=None).judgements
+        []
+    """
+
+    judgements: Annotated[list[Judgement], BeforeValidator(as_list)] = Field(
+        description="The person's judgements of wrong answers; mostly empty."
+    )
+    """The judgements, as the model named them."""
+    raw: Raw = Field(default_factory=dict)
+    """The model's answer as it came."""
 
 
 class ReflectorOutput(LenientOutput):
@@ -194,6 +232,10 @@ class ReflectorOutput(LenientOutput):
         validation_alias=AliasChoices("skill_tags", "bullet_tags"),
     )
     """The judgements of the skills used."""
+    judgements: Annotated[list[Judgement], BeforeValidator(as_list)] = Field(
+        default_factory=list, description="The person's judgements of wrong answers; mostly empty."
+    )
+    """The judgements of a person, as the model named them; steps check them."""
     raw: Raw = Field(default_factory=dict)
     """The model's answer as it came, and what of the trace had to be cut."""
 
@@ -203,7 +245,7 @@ _OPERATION_SCHEMA: JsonSchemaValue = {
     "properties": {
         "type": described("What to do.", enum=list(OPERATION_TYPES)),
         "section": described("For ADD: the heading under which the new skill stands."),
-        "content": described("For ADD and UPDATE: the text of the skill, one short strategy."),
+        "content": described("For ADD and UPDATE: the whole text of the skill: when it applies, then what to do."),
         "skill_id": described("For UPDATE, TAG and REMOVE: the id of an existing skill."),
         "metadata": {
             "type": "object",

@@ -30,7 +30,7 @@ call that a later one repaired, `failure` one that nothing repaired, `person` th
 only the model says so."""
 EVIDENCES = get_args(Evidence)
 
-CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "environment", "judge"]
+CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "call", "environment", "judge"]
 """The ways to check an answer; see `CaseCheck`."""
 CHECK_KINDS = get_args(CheckKind)
 
@@ -106,6 +106,8 @@ class CaseCheck:
     kind: CheckKind
     """`exact`: the value alone. `contains`: every line of the value, each as whole words or codes. `any_of`: one of
     the lines. `numeric`: the number, and no other number that would do. `regex`: a match of the pattern.
+    `call`: a call of the tool in the first line, with the values in the lines after a `+`, and without those after a
+    `-`; a line of several values after a `-` only rejects a call with all of them.
     `environment`: the judgement of the environment with this name. `judge`: the yes of a model to this rubric."""
     value: str
     """The value, depending on the kind; several values are on separate lines."""
@@ -469,3 +471,18 @@ def extract_cited_skill_ids(text: str) -> list[str]:
     """
     instance_of("text", text, str)
     return list(dict.fromkeys(_SKILL_ID.findall(text)))
+
+
+def normalised_text(content: str) -> str:
+    """Return the text of a skill for finding the same text again: white space and punctuation at words are ignored.
+
+    Case and punctuation inside words are kept, because they may be the subject of the skill.
+
+    Example:
+        >>> normalised_text("Check the units  first.") == normalised_text("check the units, first")
+        True
+        >>> normalised_text("Write mW.") == normalised_text("Write MW.")
+        False
+    """
+    normal = " ".join(word.rstrip(".,;:!?") or word for word in content.split())
+    return normal[:1].casefold() + normal[1:]

@@ -86,7 +86,10 @@ class StandardTraceDict(TypedDict):
     steps: list[TraceStep]
     """The steps, in order."""
     corrections: NotRequired[list[TraceCorrection]]
-    """The corrections by the user, as found by `ace.cases.corrections_in` in the steps."""
+    """The corrections by a person, if they are already known; others are recognised when a trace is learned from."""
+    dialogue: NotRequired[list[TraceStep]]
+    """What person and agent said to each other, up to the end of the run, if it is more than the messages in `steps`:
+    those of earlier turns of the conversation, or what a person said about a call that was rejected."""
     metrics: dict[str, float]
     """Numbers, such as `duration_seconds`, `input_tokens` and `cost_usd`."""
     metadata: dict[str, object]

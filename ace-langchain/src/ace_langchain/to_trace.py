@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ace.context import ACESample, ACEStepContext
-from ace.integrations import checked_arguments, corrections_in
+from ace.integrations import checked_arguments
 from ace.traces import StandardTraceDict
 from ace_langchain.logs import run_of_result
 from ace_langchain.result import LangChainResult
@@ -62,7 +62,6 @@ def result_to_trace(record: object) -> StandardTraceDict:
     result = record if isinstance(record, LangChainResult) else read_stored(record)
     run = run_of_result(result)
     trace = run.to_trace()
-    trace["corrections"] = corrections_in(trace["steps"])
     numbers: Mapping[str, int] = result.usage
     trace["metrics"] = {**numbers, "duration_seconds": result.duration_seconds, "steps": len(run.steps)}
     return trace

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 from ace.context import ACEStepContext
-from ace.integrations import checked_arguments, corrections_in
+from ace.integrations import checked_arguments
 from ace.logs import Run, RunBuilder
-from ace.traces import TraceCorrection
+from ace.traces import TraceStep
 from ace_openclaw.conversation import Line, Turn, read_conversation
 from ace_openclaw.logs import metadata_of, run_of_lines, run_of_session
 from ace_openclaw.messages import add_steps
@@ -19,6 +18,9 @@ from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
 
 __all__ = ["OpenClawToTrace", "OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
+
+_TURNS_IN_DIALOGUE = 10
+"""How many turns before it the dialogue of a turn has."""
 
 Trace = dict[str, object]
 
@@ -57,7 +59,7 @@ def events_to_trace(events: SessionSource) -> Trace:
     for turn in turns[1:]:
         _add_feedback(trace, f"The user's next message was: {turn.question}")
     trace_id = f"{_digest(conversation.lines)}@{session.session_id or 'events'}"
-    return {**trace, "corrections": _corrections(turns), "trace_id": trace_id}
+    return {**trace, "dialogue": _dialogue(turns), "trace_id": trace_id}
 
 
 @checked_arguments()
@@ -65,8 +67,8 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     """Convert a session to one standard trace for each question of the user.
 
     The next message of the user becomes the feedback, because corrections teach the most. Earlier questions and
-    answers become the context, so that a correction of an earlier turn can be learned from too; it is in the
-    `corrections` of the turn in which the user made it.
+    answers become the context, and the messages of the last turns the `dialogue`, so that a correction is learned from
+    the turn in which the user made it.
 
     The `trace_id` consists of the session id and the turn. It does not depend on where OpenClaw stores the turn, and
     does not change when the session grows. If the session has no id, a hash of the turn takes its place.
@@ -83,7 +85,6 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     session = read_session(events)
     conversation = read_conversation(session)
     common = metadata_of(session, conversation)
-    corrections = _corrections(conversation.turns)
     traces = []
     for at, turn in enumerate(conversation.turns):
         following = next(iter(conversation.turns[at + 1 :]), None)
@@ -98,8 +99,7 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
         trace = _trace(run, turn.lines)
         if following is not None:
             _add_feedback(trace, f"The user's next message was: {following.question}")
-        places = {line.place for line in turn.lines}
-        trace["corrections"] = [correction for correction in corrections if correction["place"] in places]
+        trace["dialogue"] = _dialogue(conversation.turns[max(0, at - _TURNS_IN_DIALOGUE) : at + 1])
         traces.append({**trace, "trace_id": f"{session.session_id or _digest(turn.lines)}#{turn.name}"})
     return traces
 
@@ -139,16 +139,15 @@ OpenClawToTraceStep = OpenClawToTrace
 """Another name of `OpenClawToTrace`."""
 
 
-def _corrections(turns: Sequence[Turn]) -> list[TraceCorrection]:
-    """Return the corrections by the user. They are searched separately before and after each reset of the history."""
-    found: list[TraceCorrection] = []
-    cuts = [0, *(at for at, turn in enumerate(turns) if at and turn.starts_afresh), len(turns)]
-    for start, end in pairwise(cuts):
-        builder = RunBuilder()
-        for line in (line for turn in turns[start:end] for line in turn.lines):
+def _dialogue(turns: Sequence[Turn]) -> list[TraceStep]:
+    """Return the messages of user and agent, and where the history was reset: what follows is no reply."""
+    builder = RunBuilder()
+    for turn in turns:
+        if turn.starts_afresh:
+            builder.message("harness", "The history was reset.", "")
+        for line in turn.lines:
             add_steps(builder, line.event, line.place)
-        found += corrections_in(builder.run().to_trace()["steps"])
-    return found
+    return [step for step in builder.run().to_trace()["steps"] if step["kind"] == "message"]
 
 
 def _trace(run: Run, lines: Sequence[Line]) -> Trace:

@@ -484,7 +484,7 @@ CORRECTED = (
         (
             Taught("Who gets the call about a leak?", "The front desk", ("Marek",), ("The front desk",)),
             Taught(
-                "Who gets the call about a leak?\nAnd where do I file it?",
+                "And where do I file it?",
                 "In the inbox",
                 ("WATER",),
                 ("In the inbox",),

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from ace import ACE, AgentOutput, ReflectorOutput, Sample, SimpleEnvironment, SkillManagerOutput, UpdateBatch
-from ace.cases import answer_passes, cases_of, worked_example
+from ace.cases import answer_passes, cases_of, judged_trace, replies_in, worked_example
 from ace.environments import EnvironmentResult, TaskEnvironment
-from ace.logs.trace import read_trace
+from ace.logs.trace import StandardTrace, read_trace
+from ace.outputs import Judgement
+from ace.redaction import Redactor
 from ace.skill import CaseCheck, SkillCase
 
 QUESTION = "Which currency is on the bill of a guest from Sweden?"
@@ -103,9 +105,19 @@ CORRECTED: dict[str, Any] = {
 }
 
 
+def judged(trace: Any, right: str = RIGHT) -> StandardTrace:
+    """Read a trace in which a model has named the last reply of a person as a judgement."""
+    read = read_trace(trace)
+    named = [
+        Judgement(message=reply.place, quote=reply.text, wrong=reply.answer, right=right)
+        for reply in replies_in(read)[-1:]
+    ]
+    return judged_trace(read, named, Redactor())
+
+
 @pytest.mark.parametrize("trace", CORRECTED.values(), ids=CORRECTED)
 def test_the_case_of_a_corrected_trace(trace: Any) -> None:
-    [case] = cases_of(read_trace(trace), trace_id="t", made_at="2026-01-01T00:00:00+00:00")
+    [case] = cases_of(judged(trace), trace_id="t", made_at="2026-01-01T00:00:00+00:00")
     assert (case.question, case.wrong) == (QUESTION, WRONG)
     assert case.check == CaseCheck("contains", "SEK")
     assert case.expected == RIGHT
@@ -145,7 +157,7 @@ def test_a_trace_without_a_correction_yields_no_case(trace: Any) -> None:
 
 def test_a_correction_that_only_a_judge_can_check_says_what_to_look_for() -> None:
     feedback = "No, far too dry. Sponsors want a warm and personal tone."
-    [case] = cases_of(read_trace({"question": "Thank the sponsor.", "answer": "Thank you.", "feedback": feedback}))
+    [case] = cases_of(judged({"question": "Thank the sponsor.", "answer": "Thank you.", "feedback": feedback}))
     assert case.check.kind == "judge"
     assert feedback in case.check.value
 
@@ -159,7 +171,7 @@ def test_what_a_tool_said_after_a_correction_is_not_a_case() -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "5"},
         {"role": "assistant", "content": "5"},
     ]
-    trace = read_trace(messages)
+    trace = judged(messages, "5")
     assert [correction["right"] for correction in trace["corrections"]] == ["5"]
     assert cases_of(trace) == ()
 
@@ -200,13 +212,15 @@ def test_what_a_person_corrects_is_a_case_also_where_the_run_was_judged_and_used
         {"role": "user", "content": "No, boats of 9 metres get berth B4."},
         {"role": "assistant", "content": "B4"},
     ]
-    trace = read_trace({"steps": [*WITH_A_TOOL["steps"], *said], "check": {"kind": "environment", "value": "Harbour"}})
+    trace = judged(
+        {"steps": [*WITH_A_TOOL["steps"], *said], "check": {"kind": "environment", "value": "Harbour"}}, "B4"
+    )
     [case] = cases_of(trace)
     assert (case.wrong, case.check) == ("I see no form.", CaseCheck("contains", "B4"))
 
 
 def test_a_trace_that_is_read_again_keeps_corrections_and_check() -> None:
-    trace = read_trace({**CORRECTED["messages in a field"], "check": {"kind": "exact", "value": "SEK"}})
+    trace = judged({**CORRECTED["messages in a field"], "check": {"kind": "exact", "value": "SEK"}})
     assert len(trace["corrections"]) == 1
     assert trace["check"] == {"kind": "exact", "value": "SEK"}
     assert read_trace(trace) == trace
@@ -278,12 +292,23 @@ def test_each_conversation_of_the_benchmark_yields_a_case() -> None:
     if not folder.is_dir():
         pytest.skip("the benchmark is not beside the tests")
     found: dict[str, list[SkillCase]] = {}
+    calls: dict[str, list[SkillCase]] = {}
     for path in sorted(folder.glob("*/traces/*.json")):
-        found[f"{path.parts[-3]}/{path.stem}"] = list(cases_of(read_trace(json.loads(path.read_text("utf-8")))))
+        trace = read_trace(json.loads(path.read_text("utf-8")))
+        if path.parts[-3] in ("theatre", "nursery"):
+            calls[f"{path.parts[-3]}/{path.stem}"] = list(cases_of(trace))
+            continue
+        right = replies_in(trace)[0].next_answer
+        named = [
+            Judgement(message=reply.place, quote=reply.text, wrong=reply.answer, right=right)
+            for reply in replies_in(trace)[:1]
+        ]
+        found[f"{path.parts[-3]}/{path.stem}"] = list(cases_of(judged_trace(trace, named, Redactor())))
+    assert [len(calls), sum(len(cases) == 1 for cases in calls.values())] == [32, 23]
+    assert {case.check.kind for cases in calls.values() for case in cases} == {"call"}
     assert len(found) == 80
     assert {name for name, cases in found.items() if len(cases) != 1} == set()
-    # What is written instead of a call is not told in this one, so only a judge can tell.
-    assert {name for name, [case] in found.items() if case.check.kind == "judge"} == {"routing/cold-2"}
+    assert {name for name, [case] in found.items() if case.check.kind == "judge"} == set()
 
 
 @pytest.mark.parametrize("filler", ["a.b", "no, ", "8 ", "K7-", "sorry ", "or ", "\n", "it is "])
@@ -292,7 +317,7 @@ def test_texts_without_end_are_read(filler: str, place: int) -> None:
     turns = [QUESTION, WRONG, SAID, RIGHT]
     turns[place] += " " + filler * (60_000 // len(filler))
     speakers = ("user", "assistant", "user", "assistant")
-    trace = read_trace([{"role": who, "content": text} for who, text in zip(speakers, turns, strict=True)])
+    trace = judged([{"role": who, "content": text} for who, text in zip(speakers, turns, strict=True)], turns[3])
     for case in cases_of(trace):
         assert len(worked_example(case)) < 1000
         assert answer_passes(case, case.expected) in (True, None)

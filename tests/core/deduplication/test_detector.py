@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import tracemalloc
 from collections.abc import Sequence
 
@@ -22,7 +21,6 @@ from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.support.role_inputs import book_with
 from tests.support.scripted_server import ScriptedServer, in_turn
-from tests.support.subprocesses import run_python
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=12)
 VECTORS = st.lists(
@@ -109,17 +107,6 @@ def test_vectors_that_somebody_has_set_decide() -> None:
     assert found(book, DeduplicationConfig(embedding_provider="lexical")) == []
 
 
-def test_without_an_embedding_model_words_decide_as_long_as_a_skill_has_no_vector(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "wordllama", None)  # as if it were not installed
-    book = book_with("Check the units first.", "Check the units first of all.", "Name the river.")
-    book.set_embeddings({"maths-00003": [0.0, 1.0]})
-    assert found(book, DeduplicationConfig(similarity_threshold=0.7)) == [("maths-00001", "maths-00002")]
-    book.set_embeddings({"maths-00001": [1.0, 0.0], "maths-00002": [0.0, 1.0]})
-    assert found(book, DeduplicationConfig(similarity_threshold=0.7)) == [("maths-00002", "maths-00003")]
-
-
 def test_a_model_makes_the_vectors_that_are_missing() -> None:
     with ScriptedServer(in_turn("")) as server:
         embedder = LiteLLMEmbedder("openai/embedder", api_base=server.api_base, api_key="sk-scripted-1")
@@ -197,20 +184,6 @@ def test_auto_asks_the_model_that_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         detector = SimilarityDetector(DeduplicationConfig(embedding_model="openai/embedder"))
         assert detector.ensure_embeddings(book) == 2
         assert all(len(skill.embedding or b"") == 4 * 64 for skill in book.skills())
-
-
-def test_vectors_on_this_machine_need_their_package() -> None:
-    code = (
-        "import sys; sys.modules['wordllama'] = None  # as where it is not installed\n"
-        "from ace.deduplication import SimilarityDetector\n"
-        "from ace.protocols import DeduplicationConfig\n"
-        "try:\n"
-        "    SimilarityDetector(DeduplicationConfig(embedding_provider='local'))\n"
-        "except ValueError as error:\n"
-        "    print(error)\n"
-    )
-    said = run_python(code).stdout
-    assert "requires the package 'wordllama': pip install 'ace-core[embeddings]'" in said
 
 
 def is_similar(pair: tuple[str, str], detector: SimilarityDetector) -> bool:

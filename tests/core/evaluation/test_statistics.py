@@ -20,6 +20,7 @@ from ace.evaluation import (
     mcnemar_test,
     pass_hat_k,
     permutation_test,
+    share_interval,
     sign_flip_test,
 )
 
@@ -153,3 +154,16 @@ def test_arrays_of_numpy_and_iterators_are_values_too() -> None:
     assert [bootstrap_interval(array) for array in arrays] == [expected] * 3
     flags: Any = np.array([True, False, True])
     assert mcnemar_test(flags, flags) == 1.0
+
+
+def test_the_interval_of_a_share_has_a_width_at_its_ends() -> None:
+    interval = share_interval(22 / 24, 24)
+    assert (round(interval.low, 3), round(interval.high, 3)) == (0.742, 0.977)
+    assert share_interval(1.0, 24).high == 1.0
+    assert 0.2 < share_interval(1.0, 1).low < 0.21
+
+
+@pytest.mark.parametrize(("share", "count"), [(-0.1, 3), (1.1, 3), (0.5, 0)])
+def test_a_share_that_cannot_be_one_is_rejected(share: float, count: int) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        share_interval(share, count)

@@ -114,6 +114,9 @@ def test_a_damaged_line_is_named_once_although_the_range_is_looked_up(tmp_path: 
             "Process exited with code 2\nOutput:\nx",
         ),
         *('{"error": "x"}', '{"success": false}', '{"output": "", "metadata": {"exit_code": 1}}', {"status": "error"}),
+        *("HTTP 404: no such sku", "HTTP/1.1 403 Forbidden", "422 Unprocessable Entity", "curl: 500 Server Error"),
+        *("psql: ERROR: no such table", "tix print: error: no printer", {"status": 401, "message": "no key"}),
+        *({"statusCode": 500}, {"ok": False}, {"errors": [{"message": "no field x"}]}, '{"code": 422}'),
     ],
 )
 def test_an_output_that_says_that_it_failed(output: Any) -> None:
@@ -138,6 +141,10 @@ def test_an_output_that_says_that_it_failed(output: Any) -> None:
             [],
             None,
             "Errors are listed below",
+            {"status": 200, "errors": []},
+            "404 rooms were booked",
+            "HTTP 200 OK",
+            {"code": 4711},
         ),
     ],
 )

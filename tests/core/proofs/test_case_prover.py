@@ -112,7 +112,7 @@ def test_a_check_by_an_environment_is_made_by_the_one_with_its_name() -> None:
 
 def test_a_judge_is_asked_with_the_rubric_and_only_its_yes_passes() -> None:
     def script(request: ScriptedRequest) -> Reply | Mapping[str, Any]:
-        if '"final_answer"' in request.text:
+        if "final_answer" in request.text:
             return knows_tides(request)
         assert "Is it a time of our table?" in request.text
         return {"passes": "14h30" in request.text}

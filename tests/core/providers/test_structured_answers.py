@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from ace.calls import AnswerProblem, answer_budget
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols import UnusableAnswerError
-from ace.providers.structured_answers import read_answer
+from ace.providers.structured_answers import described, read_answer
 from tests.support.clients import client_for
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer, in_turn
 
@@ -105,15 +107,29 @@ def test_a_good_object_is_found_in_any_prose(before: str, value: str) -> None:
     assert read_answer(f"{before}{held}{before}", AgentOutput).reasoning == value
 
 
-def test_the_schema_stands_in_the_prompt() -> None:
+def test_the_prompt_describes_the_fields_of_the_answer() -> None:
     with ScriptedServer(in_turn(GOOD)) as server:
         output = client_for(server).complete_structured("What is it?", AgentOutput)
         assert output.raw == GOOD
         text = server.requests[0].text
         assert text.startswith("What is it?")
-        assert '"final_answer"' in text
-        assert '"raw"' not in text
-        assert '"skill_ids"' not in text
+        assert "- final_answer (text): The answer alone, without the reasoning." in text
+        assert "- raw" not in text
+        assert "- skill_ids" not in text
+
+
+class Part(BaseModel):
+    share: float = Field(ge=0, le=1)
+    kind: Literal["wood", "glass"] | None = None
+    parts: list[Part] = []
+
+
+def test_an_answer_that_contains_itself_is_described_once() -> None:
+    assert described(Part).splitlines()[1:] == [
+        "- share (number from 0 to 1)",
+        '- kind ("wood" or "glass" or null)',
+        "- parts (list, may be empty)",
+    ]
 
 
 def test_the_error_is_shown_to_the_model_which_then_does_better() -> None:

@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import pytest
-
 from ace.deduplication import DeduplicationManager, SimilarityDetector
 from ace.protocols import DeduplicationConfig
 from ace.providers import WordLlamaEmbedder
 from ace.skillbook import Skillbook
-from tests.requirement import missing
 from tests.support.subprocesses import run_python
-
-
-@pytest.fixture(autouse=True)
-def _installed() -> None:
-    if not WordLlamaEmbedder.is_installed():
-        missing("embeddings", "wordllama is not installed: pip install 'ace-core[embeddings]'")
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:

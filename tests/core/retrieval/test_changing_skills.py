@@ -51,7 +51,8 @@ def plain_best(scores: Sequence[float], skills: Sequence[Skill], limit: int) -> 
     def order(place: int) -> tuple[float, float, int]:
         return -proven_relevance(scores[place], skills[place]), -helpfulness(skills[place]), place
 
-    return [skills[place] for place in sorted(range(len(skills)), key=order)[:limit]]
+    relevant = [place for place in range(len(skills)) if scores[place] > 0]
+    return [skills[place] for place in sorted(relevant, key=order)[:limit]]
 
 
 def changed(skills: Sequence[Skill], changes: Sequence[tuple[str, int, str]], number: int) -> list[Skill]:

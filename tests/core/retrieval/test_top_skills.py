@@ -31,7 +31,8 @@ def plainly_best(scores: Sequence[float], skills: Sequence[Skill], limit: int) -
         skill = skills[place]
         return -round(proven_relevance(scores[place], skill), 6), -helpfulness(skill), place
 
-    return [skills[place].id for place in sorted(range(len(skills)), key=order)[:limit]]
+    relevant = [place for place in range(len(skills)) if scores[place] > 0]
+    return [skills[place].id for place in sorted(relevant, key=order)[:limit]]
 
 
 class WordVectors:

@@ -28,7 +28,7 @@ def book() -> Skillbook:
     return book
 
 
-def test_an_openai_server_gets_rules_schema_and_skills_as_system_message(book: Skillbook) -> None:
+def test_an_openai_server_gets_rules_fields_and_skills_as_system_message(book: Skillbook) -> None:
     with ScriptedServer(lambda request: ANSWER) as server:
         agent = Agent(LiteLLMClient("openai/scripted", api_base=server.api_base))
         agent.generate("How many?", "", SkillbookView(book))
@@ -37,7 +37,7 @@ def test_an_openai_server_gets_rules_schema_and_skills_as_system_message(book: S
     (system, user), (changed, last) = (request.messages for request in server.requests)
     assert [system["role"], user["role"]] == ["system", "user"] and isinstance(system["content"], str)
     text = system["content"]
-    places = [text.index(part) for part in ("# How to work", '"title": "AgentOutput"', "# Skillbook", "Count crate 3")]
+    places = [text.index(part) for part in ("# How to work", "- final_answer (text)", "# Skillbook", "Count crate 3")]
     assert places == sorted(places)
     assert "helpful" not in text and "How many?" not in text and user["content"].count("How many?") == 1
     assert changed["content"].startswith(text) and "Count crate 2 twice." in changed["content"][len(text) :]
@@ -55,7 +55,7 @@ def test_an_anthropic_server_gets_marks_after_the_rules_and_after_the_skills(boo
     assert ["cache_control" in part for part in first] == [True, True]
     assert ["cache_control" in part for part in second] == [True, True, False]
     assert second[:2] == first
-    assert '"title": "AgentOutput"' in first[0]["text"] and "Count crate 3" in first[1]["text"]
+    assert "- final_answer (text)" in first[0]["text"] and "Count crate 3" in first[1]["text"]
     assert "Count crate 2 twice." in second[2]["text"]
     assert "cache_control" not in json.dumps(server.requests[1].messages)
 

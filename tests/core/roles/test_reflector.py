@@ -12,6 +12,7 @@ from ace.outputs import AgentOutput
 from ace.roles import Reflector
 from ace.roles.prompts import REFLECTOR_PROMPT
 from ace.skillbook import Skillbook
+from ace.traces import trace_step
 from tests.support.clients import client_for
 from tests.support.role_inputs import ANSWER, REFLECTION, book_with
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer, in_turn
@@ -45,6 +46,19 @@ def test_the_reflector_sees_the_whole_trace(trace: Any) -> None:
         output = Reflector(client_for(server)).reflect("2+2?", ANSWER, book_with("Count."), trace=trace)
         assert output.key_insight == "seen"
         assert "cut_characters" not in output.raw
+
+
+def test_the_reflector_sees_the_skills_that_the_run_could_have_used() -> None:
+    book = book_with("Add from the right.")
+    book.add_skill("post", "Write to Ms Brand.")
+    output = AgentOutput(reasoning="", final_answer="4", skill_ids=["post-00002", "gone-00009"])
+    with ScriptedServer(in_turn(REFLECTION)) as server:
+        Reflector(client_for(server)).reflect("How do I add 2 and 2?", output, book)
+        Reflector(client_for(server)).reflect("", output, book)
+        first, second = (request.text.partition("# Skills\n\n")[2].partition("\n\n#")[0] for request in server.requests)
+    assert "Add from the right." in first and "Write to Ms Brand." in first
+    assert first.endswith("The agent cited: post-00002")
+    assert second == "[post-00002] Write to Ms Brand.\n\nThe agent cited: post-00002"
 
 
 def test_the_reflector_sees_every_field_once() -> None:
@@ -90,6 +104,29 @@ def test_what_does_not_fit_is_cut_in_the_middle_and_counted() -> None:
         cut = output.raw["cut_characters"]
         assert cut > 490_000
         assert f"[... {cut} characters cut here ...]" in text
+
+
+def test_the_first_failed_call_is_shown_in_full_before_anything_is_cut() -> None:
+    long = trace_step("result", "read", "x" * 300_000, "1")
+    steps = [
+        long,
+        trace_step("call", "rooms", '{"hall": 4}', "2"),
+        trace_step("result", "rooms", "unknown field hall: use room", "2", is_error=True),
+        trace_step("call", "rooms", '{"room": 4}', "3"),
+        trace_step("result", "rooms", "free", "3"),
+        *[long] * 30,
+    ]
+    trace = {"question": "Is hall 4 free?", "steps": steps}
+    reasoning = read_trace(trace)["reasoning"]
+    with ScriptedServer(in_turn(REFLECTION)) as server:
+        reflector = Reflector(client_for(server), max_trace_tokens=2000)
+        reflector.reflect(
+            "Is hall 4 free?", AgentOutput(reasoning=reasoning, final_answer=""), Skillbook(), trace=trace
+        )
+        text = server.requests[0].text
+        assert "## first failed call\nrooms(hall=4)\n\n## its error\nunknown field hall: use room" in text
+        assert "## the call that worked\nrooms(room=4)" in text
+        assert len(text) < 12_000
 
 
 def test_fields_too_long_are_cut_as_well() -> None:

@@ -113,7 +113,7 @@ def test_a_model_cannot_say_which_trace_taught_a_skill(tmp_path: Path) -> None:
 
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.db")
-        runner.run([{"question": "q", "answer": "a", "trace_id": "mine"}])
+        runner.run([{"question": "q", "answer": "a", "ground_truth": "b", "trace_id": "mine"}])
     [skill] = runner.skillbook
     assert [source.sample_question for source in skill.sources] == ["q"]
     assert "somebody-else" not in runner.skillbook.dumps()

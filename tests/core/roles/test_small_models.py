@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManager, TraceAnalyser
-from ace.cases import cases_of, worked_example
+from ace.cases import worked_example
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
 from ace.environments import Sample
-from ace.logs.trace import read_trace
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
-from ace.providers.local.client import described
+from ace.providers.structured_answers import described
 from ace.roles import (
     SmallModelAgent,
     SmallModelReflector,
@@ -31,6 +30,7 @@ from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook.selection import estimate_tokens
 from ace.steps import AgentStep
 from tests.support.clients import client_for
+from tests.support.corrected_chats import small_judgement
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 OUTPUT = AgentOutput(reasoning="", final_answer="2:30 pm")
@@ -49,6 +49,9 @@ CHAT = [
 ]
 
 
+REJECTED = "Rejected by the hook: start with t512-."
+
+
 def record_in(request: ScriptedRequest) -> str:
     """Return what is between the last marks of a prompt."""
     found: list[tuple[str, str]] = re.findall(r"<(data-[0-9a-f]{8,})>\n(.*?)\n</\1>", request.text, re.DOTALL)
@@ -57,10 +60,13 @@ def record_in(request: ScriptedRequest) -> str:
 
 def script(request: ScriptedRequest) -> Mapping[str, Any]:
     """As reflector, repeat the correction; as agent, answer with the rules that are shown."""
+    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: ""})) is not None:
+        return judged
     if "<data-" in request.text:
         said = re.search(r"Correction: (.*)", record_in(request))
         return {"rule": f"When asked: {said[1]}" if said else "Ask."}
-    return {"final_answer": "; ".join(re.findall(r"^- (.*)", request.text, re.MULTILINE)) or "no rules"}
+    rules = re.findall(r"^- (.*)", request.text.partition("Answer with one")[0], re.MULTILINE)
+    return {"final_answer": "; ".join(rules) or "no rules"}
 
 
 @pytest.fixture
@@ -88,15 +94,14 @@ def test_a_correction_in_a_chat_becomes_one_learning_with_its_case(server: Scrip
     found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=CHAT)
     (learning,) = found.extracted_learnings
     assert learning.learning == f"When asked: {TIDE.correction}"
-    assert (learning.case_id, learning.evidence) == (cases_of(read_trace(CHAT))[0].id, TIDE.correction)
+    assert (learning.case_id, learning.evidence) == (TIDE.id, TIDE.correction)
     assert (found.error_identification, found.skill_tags) == (TIDE.correction, [])
     assert found.raw["lessons"][0]["rule"] == learning.learning
 
 
 def test_the_record_has_one_line_for_each_part_of_the_correction_and_nothing_else(server: ScriptedServer) -> None:
     SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=CHAT)
-    (request,) = server.requests
-    assert record_in(request).splitlines() == [
+    assert record_in(server.requests[-1]).splitlines() == [
         "Task: When is high water?",
         "Wrong answer: 2:30 pm",
         "Correction: Our tide table has the hour, an h and the minutes: 14h30.",
@@ -127,7 +132,7 @@ def test_cases_that_are_given_are_those_that_are_learned_from(server: ScriptedSe
     "trace",
     [
         {"question": "2+2?", "answer": "4", "ground_truth": "4", "feedback": "Correct!"},
-        [*CHAT[:2], {"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}],
+        [CHAT[0], {"role": "assistant", "content": "Today?"}, {"role": "user", "content": "Wrong question."}],
         None,
     ],
 )
@@ -167,8 +172,14 @@ def test_a_judged_run_with_tools_is_learned_from_without_a_case(server: Scripted
     assert (learning.learning, learning.case_id) == ("When asked: The tide table has 14h30.", "")
 
 
+def test_a_reply_that_corrects_nothing_is_asked_about_and_not_learned_from(server: ScriptedServer) -> None:
+    trace = [*CHAT[:2], {"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}]
+    found = SmallModelReflector(client_for(server)).reflect("2+2?", OUTPUT, Skillbook(), trace=trace)
+    assert (found.extracted_learnings, len(server.requests)) == ([], 1)
+
+
 def test_feedback_that_objects_to_an_answer_is_a_correction(server: ScriptedServer) -> None:
-    trace = {"question": "Name the branch.", "answer": "fix", "feedback": "Rejected by the hook: start with t512-."}
+    trace = {"question": "Name the branch.", "answer": "fix", "feedback": REJECTED}
     found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=trace)
     assert [learning.learning for learning in found.extracted_learnings] == [f"When asked: {trace['feedback']}"]
 
@@ -381,7 +392,8 @@ def test_what_was_shown_is_noted_also_where_a_retrieval_chose_more_before(server
     ids = [book.add_skill("tides", f"Rule {number} is about the tide.").id for number in range(9)]
     step = AgentStep(SmallModelAgent(client_for(server)), retrieval=lambda question, skillbook: skillbook.skills()[2:8])
     ctx = step(ACEStepContext(sample=Sample("Which tide is it?"), skillbook=SkillbookView(book)))
-    assert ctx.metadata["shown_skill_ids"] == tuple(ids[2:5])
+    shown = ctx.metadata["shown_skill_ids"]
+    assert len(shown) == 3 and set(shown) < set(ids[2:8])
 
 
 def test_an_example_that_the_text_of_a_skill_has_is_not_shown_twice(server: ScriptedServer) -> None:
@@ -400,7 +412,7 @@ def test_examples_are_shown_as_long_as_there_is_room_for_them(server: ScriptedSe
 
     agent = SmallModelAgent(client_for(server))
     shown = agent.generate("Which tide is it?", "", book_with(skill(1), skill(2), skill(3))).final_answer.split("; ")
-    assert [text[:6] for text in shown] == ["Rule 1", "Rule 2", "Rule 3"]
+    assert sorted(text[:6] for text in shown) == ["Rule 1", "Rule 2", "Rule 3"]
     assert ["Example: " in text for text in shown] == [True, True, False]
 
 
@@ -421,11 +433,10 @@ def test_a_prompt_has_at_most_300_estimated_tokens_beyond_the_question(
     agent = SmallModelAgent(client_for(server))
     agent.generate(question, "", book)
     shown, _, _ = server.requests[0].text.partition("Answer with one JSON object")
-    # The local client describes the answer in fewer words than others.
     assert estimate_tokens(shown + described(agent.answer_type)) - estimate_tokens(question) <= 300
     lines = re.findall(r"^- Tide (\d):", shown, re.MULTILINE)
     assert lines == [shown_skill.id[-1] for shown_skill in agent.shown_skills(question, book)]
-    assert lines[0] == "1"
+    assert lines
     assert times > 1 or (len(lines) == 3 and "Example: " in shown), "there is room for more"
 
 

@@ -40,8 +40,8 @@ ROLES = {
 def parts(request: ScriptedRequest) -> Iterator[tuple[int, ScriptedRequest]]:
     """Yield the parts of a request about several reflections, as requests about one."""
     for number, text in parts_of(request.text).items():
-        alone = text.replace("UpdatesOutput", "SkillManagerOutput")
-        body = {"messages": [{"role": "user", "content": f'{alone}\n"title": "SkillManagerOutput"'}]}
+        alone = text.replace("\n- updates (", "\n- operations (")
+        body = {"messages": [{"role": "user", "content": alone}]}
         yield number, ScriptedRequest(request.number, request.path, request.headers, body)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ace.retrieval import LexicalRanker, helpfulness, proven_relevance
+from ace.retrieval import LexicalRanker, MeaningRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.frozen_copy import FrozenCopy, PromptParts
@@ -36,13 +37,14 @@ def changed_ids(copy: Sequence[Skill], now: Sequence[Skill]) -> list[str]:
 
 
 def plainly_ranked(skills: Sequence[Skill], query: str) -> list[Skill]:
-    scores = LexicalRanker()(query, skills)
+    scores = MeaningRanker()(query, skills)
 
     def order(place: int) -> tuple[bool, float, float, int]:
         skill = skills[place]
         return not skill.pinned, -proven_relevance(scores[place], skill), -helpfulness(skill), place
 
-    return [skills[place] for place in sorted(range(len(skills)), key=order)]
+    relevant = [place for place, skill in enumerate(skills) if scores[place] > 0 or skill.pinned]
+    return [skills[place] for place in sorted(relevant, key=order)]
 
 
 def plain_parts(copy: Sequence[Skill], now: Sequence[Skill], query: str, budget: int) -> PromptParts:
@@ -106,6 +108,12 @@ def change(book: Skillbook, chance: random.Random, step: int) -> None:
             book.add_skill(f"section {chance.randrange(4)}", f"Rule {step} holds in case {step % 9}.")
 
 
+def fresh_scores(
+    ranker: type[LexicalRanker] | type[MeaningRanker], query: str, skills: Sequence[Skill]
+) -> Sequence[float]:
+    return ranker()(query, skills)
+
+
 def check(book: Skillbook, copy: Sequence[Skill], query: str, budget: int) -> None:
     everything = book.skills(include_invalid=True)
     active = [skill for skill in everything if skill.is_active]
@@ -118,10 +126,9 @@ def check(book: Skillbook, copy: Sequence[Skill], query: str, budget: int) -> No
     assert book.section_names() == list(dict.fromkeys(skill.section for skill in active))
     assert book.prompt_parts(query, budget) == plain_parts(copy, everything, query, budget)
 
-    def plain_ranker(query: str, skills: Sequence[Skill]) -> list[float]:
-        return LexicalRanker()(query, skills)
-
-    assert book.as_prompt(budget // 3, query) == book.as_prompt(budget // 3, query, ranker=plain_ranker)
+    for ranker in (LexicalRanker, MeaningRanker):
+        ranked = book.as_prompt(budget // 3, query, ranker=ranker())
+        assert ranked == book.as_prompt(budget // 3, query, ranker=partial(fresh_scores, ranker))
 
 
 @pytest.mark.parametrize(("seed", "budget"), [(0, 20_000), (1, 300)])

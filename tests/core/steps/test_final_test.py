@@ -24,6 +24,7 @@ from ace.skill import CaseCheck, CheckKind, SkillCase
 from ace.skillbook import Skillbook
 from ace.steps import ApplyStep, KnownStep, LeakageGuard, ProveStep
 from ace.updates import UpdateBatch, UpdateOperation
+from tests.support.corrected_chats import corrected
 
 SECRET = "Ida, jane.roe@harbour-club.de, key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
@@ -112,7 +113,8 @@ def test_each_case_of_a_lesson_has_its_own_result() -> None:
     step = ProveStep(Answering(lambda question, texts: "S-1"), skillbook=book)
     batch = UpdateBatch("", [added])
     ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
-    assert {case.question: case.last_result for case in book.pending_skills()[0].cases} == {
+    [skill] = book.pending_skills()
+    assert {case.question: case.last_result for case in skill.cases} == {
         ONE.question: "passed",
         TWO.question: "failed",
     }
@@ -144,7 +146,7 @@ def test_a_known_case_is_asked_again_if_the_skill_that_knew_it_changes_in_the_sa
         for n in (1, 9)
         for text in (f"Which shelf has ware {n}?", "S-4", f"No, ware {n} has the shelf S-{n}.", f"S-{n}")
     ]
-    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    chat = corrected(*turns)
     roles: Any = Forgetful()
     agent = Answering(answer)
     runner = TraceAnalyser.from_roles(
@@ -174,7 +176,7 @@ def test_a_case_is_known_if_a_skill_has_its_value_and_the_answer_is_correct(
     book.add_skill("d", rule)
     said = f"No, parcels are handed out at {right}."
     turns = ("At which desk are parcels handed out?", "desk 3", said, right)
-    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    chat = corrected(*turns)
     step = KnownStep(CaseProver(Answering(lambda question, texts: answer)))
     ctx = step(ACEStepContext(skillbook=SkillbookView(book), trace=chat))
     assert bool(ctx.metadata["known_cases"]) is is_known
@@ -307,7 +309,7 @@ def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_ti
 
     said = "No, ware one has the shelf S-1."
     turns = ("Shelf of ware one?", "S-4", said, "S-1")
-    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    chat = corrected(*turns)
     agent = Choosing(answer)
     proof = ProveStep(agent, skillbook=book)
     ctx = KnownStep(proof.prover)(ACEStepContext(skillbook=SkillbookView(book), trace=chat))

@@ -18,7 +18,7 @@ from ace.skill import SkillCase
 from ace.skillbook import Skillbook
 from ace.steps import KnownStep
 from tests.support.clients import client_for
-from tests.support.corrected_chats import CODE, TIDE, chat, correcting_script
+from tests.support.corrected_chats import CODE, TIDE, corrected, correcting_script
 from tests.support.role_inputs import REFLECTION
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
@@ -74,7 +74,8 @@ def test_a_sample_that_waits_in_the_background_of_a_cancelled_run_asks_nothing(i
     with ScriptedServer(correcting_script(TIDE)) as server:
         known = KnownStep(CaseProver(Agent(client_for(server))))
         pipeline = Pipeline[ACEStepContext]([Cancels(token if is_cancelled else other), known])
-        ctx = ACEStepContext(skillbook=SkillbookView(book), trace=chat(TIDE))
+        trace = corrected(TIDE.question, TIDE.wrong, TIDE.correction, TIDE.right)
+        ctx = ACEStepContext(skillbook=SkillbookView(book), trace=trace)
         [result] = pipeline.run([ctx], cancel_token=token)
         pipeline.wait_for_background()
         assert len(server.requests) == (0 if is_cancelled else 1)

@@ -27,7 +27,17 @@ from ace.skillbook import Skillbook
 from ace.steps import ApplyStep, ProveStep
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.support.clients import client_for
-from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats, correcting_script, lesson_number
+from tests.support.corrected_chats import (
+    CODE,
+    PAYER,
+    TIDE,
+    Lesson,
+    chat,
+    chats,
+    correcting_script,
+    lesson_number,
+    small_judgement,
+)
 from tests.support.scripted_server import Script, ScriptedRequest, ScriptedServer
 
 
@@ -131,7 +141,7 @@ def test_a_superfluous_lesson_is_not_paid_for() -> None:
     learned(book, script, chats([TIDE]))
     again = replace(TIDE, question="When is high water in Husum?", wrong="5 pm")
     calls, proofs = learned(book, correcting_script(TIDE, again), chats([again]))
-    assert calls == {"reflector": 0, "skill_manager": 0, "agent": 1}
+    assert calls == {"reflector": 1, "skill_manager": 0, "agent": 1}, "the reflector recognises the correction"
     (skill,) = book.skills()
     assert [case.question for case in skill.cases] == [TIDE.question, again.question]
     assert (skill.proof, skill.helpful) == ("proven", 2)
@@ -289,7 +299,7 @@ def test_proving_costs_one_call_for_what_is_known_and_for_each_new_skill() -> No
     assert {skill.proof for skill in book.skills()} == {"proven"}
     assert len(book) == len(lessons)
     assert calls["agent"] == len(lessons) + len(known)
-    assert calls["reflector"] == calls["skill_manager"] == len(lessons)
+    assert (calls["reflector"], calls["skill_manager"]) == (len(lessons) + len(known), len(lessons))
     assert len(proofs) == len(lessons) + len(known)
 
 
@@ -322,7 +332,8 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
     lessons = [lesson_number(number) for number in range(1, 17)]
 
     def script(request: ScriptedRequest) -> Mapping[str, Any]:
-        found = next((lesson for lesson in lessons if lesson.question in request.text.splitlines()[-1]), None)
+        if (judged := small_judgement(request, {lesson.correction: lesson.right for lesson in lessons})) is not None:
+            return judged
         if '"rule"' in json.dumps(request.body):
             told = next(lesson for lesson in lessons if lesson.correction in request.text)
             return {"rule": told.rule}
@@ -340,7 +351,8 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
         assert len(server.requests) <= 5 * len(lessons)
     assert {skill.proof for skill in book.skills()} == {"proven"}
     assert sum(len(skill.cases) for skill in book.skills()) == len(lessons)
-    assert {event.role for event in events if isinstance(event, ModelCalled)} == {"Reflector", "Prove"}
+    roles = {event.role for event in events if isinstance(event, ModelCalled)}
+    assert roles == {"Judgements", "Reflector", "Prove"}
 
 
 def test_max_cost_counts_the_calls_of_proofs() -> None:

@@ -66,7 +66,7 @@ _TRIVIAL_WORDS = frozenset(
 )
 _MOST_TRIVIAL_WORDS = 6
 # `reasoning` has the texts of the steps once more, each after what kind of step it is.
-_FIELDS_WITH_TEXT = ("question", "context", "reasoning", "answer", "feedback", "steps", "corrections")
+_FIELDS_WITH_TEXT = ("question", "context", "reasoning", "answer", "feedback", "steps", "dialogue")
 
 
 class SessionAnalyser(TraceAnalyser):
@@ -342,7 +342,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 def _is_trivial(trace: Record) -> bool:
     """Return whether nothing can be learned from a turn: the user thanks, greets or agrees, and the agent answers."""
-    if list_in(trace, "corrections") or trace.get("success") is False:
+    if trace.get("success") is False:
         return False
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
     if any(step["kind"] in ("call", "result") for step in steps):

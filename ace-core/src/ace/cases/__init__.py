@@ -8,31 +8,45 @@ from ace.cases.checks import (
     other_alternatives,
     why_not,
 )
-from ace.cases.corrections import (
-    accepted_answer,
-    answer_in,
-    correction_in_feedback,
-    corrections_in,
-    steps_of_dialogue,
+from ace.cases.judgements import (
+    CheckedJudgement,
+    Message,
+    NamedJudgement,
+    Reply,
+    checked_judgements,
+    corrections_of,
+    judged_trace,
+    messages_of,
+    redacted_messages,
+    replies_in,
 )
+from ace.cases.recoveries import FailedCall, call_text, failed_calls
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 from ace.cases.verdicts import answer_passes
 
 __all__ = [
-    "accepted_answer",
-    "answer_in",
+    "CheckedJudgement",
+    "FailedCall",
+    "Message",
+    "NamedJudgement",
+    "Reply",
     "answer_passes",
+    "call_text",
     "cases_of",
     "check_for",
     "check_of_correction",
     "check_passes",
-    "correction_in_feedback",
-    "corrections_in",
+    "checked_judgements",
+    "corrections_of",
     "deciding_values",
+    "failed_calls",
+    "judged_trace",
+    "messages_of",
     "missing_values",
     "other_alternatives",
+    "redacted_messages",
+    "replies_in",
     "right_values",
-    "steps_of_dialogue",
     "why_not",
     "worked_example",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from ace.cases.corrections import accepted_answer, answer_in
+from ace.cases.recoveries import call_cases, call_lacks
 from ace.cases.values import (
     FUNCTION_WORDS,
     SENTENCE_END,
@@ -81,7 +81,7 @@ def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "
         "names 'A' beside 'Pier C'"
     """
     lacking = _lacks(check, answer, question)
-    if lacking or check.kind == "regex":
+    if lacking or check.kind in ("regex", "call"):
         return lacking
     value = " and ".join(repr(line) for line in check.value.splitlines())
     if wrong and _repeats(answer, wrong, expected):
@@ -182,6 +182,8 @@ def _lacks(check: CaseCheck, answer: str, question: str) -> str:
             return _lacks_number(check.value, answer, question)
         case "regex":
             return "" if re.search(check.value, answer) else f"does not match the pattern {check.value!r}"
+        case "call":
+            return call_lacks(check.value, answer)
         case "environment" | "judge":
             raise ValueError(f"code cannot check an answer if the check is {check.kind!r}")
 
@@ -337,12 +339,13 @@ _LEAST_WORDS_TO_JUDGE = 3
 def cases_of(
     trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "", can_be_asked_again: bool = False
 ) -> tuple[SkillCase, ...]:
-    """Return the cases of a standard trace, in order, without using a model.
+    """Return the cases of a standard trace, without using a model.
 
     Each correction yields one case; a trace without corrections yields one if it was scored, by an environment or
     against a ground truth. A question that was answered with tools cannot be asked again without them, so a scored
-    trace with tool calls yields no case, and neither does a correction whose right answer came from a tool. If code
-    cannot distinguish the right answer from the wrong one, the check is left to a judge.
+    trace with tool calls yields no such case, and neither does a correction whose right answer came from a tool. If
+    code cannot distinguish the right answer from the wrong one, the check is left to a judge. Each failed call that
+    teaches something yields a case, too, which asks for the call: see `failed_calls`.
 
     Args:
         trace: The result of `read_trace`.
@@ -366,6 +369,7 @@ def cases_of(
         # The feedback of a judged trace may come from the judge, who saw what the tools did; what was said did not.
         said = [correction for correction in corrections if not is_judged or correction["place"] != "feedback"]
         found = [_corrected(correction, steps, trace.get("context") or "") for correction in said]
+    found += call_cases(steps, trace.get("question") or "")
     unique = {case.id: case for case in found if case is not None}
     return tuple(_placed(case, trace_id, made_at) for case in unique.values())
 
@@ -421,23 +425,23 @@ def _was_correct(trace: Mapping[str, Any]) -> bool:
 
 
 def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context: str) -> SkillCase | None:
-    question, wrong, said = (correction[name] for name in ("question", "wrong", "correction"))
-    right = accepted_answer(correction["right"]) or answer_in(question, wrong, said)
-    feedback = correction["place"] == "feedback"
+    question, wrong, said, right = (correction[name] for name in ("question", "wrong", "correction", "right"))
+    context = context if correction["place"] == "feedback" else ""
+
+    def case(check: CaseCheck) -> SkillCase:
+        return SkillCase.make(
+            question, check, context=context, wrong=wrong, correction=said, expected=right, evidence="person"
+        )
+
     if right:
         check = check_of_correction(question, wrong, said, right)
         if check is not None:
             if _came_from_a_tool(check, correction, steps):
                 return None
-            return SkillCase.make(
-                question, check, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-            )
+            return case(check)
     if len(content_words(said)) < _LEAST_WORDS_TO_JUDGE:
         return None
-    rubric = CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}")
-    return SkillCase.make(
-        question, rubric, context=context if feedback else "", wrong=wrong, correction=said, expected=right
-    )
+    return case(CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}"))
 
 
 def _came_from_a_tool(check: CaseCheck, correction: TraceCorrection, steps: Sequence[TraceStep]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
+from ace.cases.recoveries import call_terms, named_by_error
 from ace.retrieval import words
 from ace.skill import SkillCase
 
@@ -223,7 +224,8 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
     """Return the values of the correction that a rule must contain: those that are not in the question.
 
     They are the numbers, codes and names in sentences that state what is right, the numbers in comparisons, and the
-    phrases that the right answer adopts from the correction.
+    phrases that the right answer adopts from the correction. Of a case about a call, they are the values of the call
+    that worked which the error named.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -234,6 +236,8 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
         >>> deciding_values(case)
         ('10,000', 'Petersen')
     """
+    if case.check.kind == "call":
+        return named_by_error(case)
     correction = case.correction[:_MOST_CHARACTERS]
     right = right_values(case.question, case.wrong, correction, case.expected) if correction else ()
     in_question = set(tokens(case.question))
@@ -277,7 +281,7 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
 
 
 def keeps(text: str, value: str) -> bool:
-    """Return whether a rule contains a deciding value, which may be a part of a code.
+    """Return whether a rule contains a deciding value, which may be a part of a code or of a path.
 
     Args:
         text: The rule.
@@ -289,7 +293,7 @@ def keeps(text: str, value: str) -> bool:
     """
     # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
     is_part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
-    return value.lower() in text.lower() if is_part else holds(text, value)
+    return value.lower() in text.lower() if is_part else holds(text, value) or value in call_terms(text)
 
 
 def inverted_number(text: str, case: SkillCase) -> str:
@@ -312,6 +316,8 @@ def inverted_number(text: str, case: SkillCase) -> str:
         >>> inverted_number("Boats longer than 9 metres moor at pier A; others at pier C.", case)
         '9'
     """
+    if case.check.kind == "call":
+        return ""
     right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
     expected_words = {word.lower() for word in tokens(case.expected)}
     wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in expected_words]
@@ -334,13 +340,17 @@ def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows the right answer to its question.
 
     Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty. The
-    wrong answer is not shown, because small models copy it.
+    wrong answer is not shown, because small models copy it. Of a case about a call, only its task and the call that
+    worked are shown.
 
     Example:
         >>> from ace.skill import CaseCheck
         >>> worked_example(SkillCase.make("High water?", CaseCheck("contains", "14h30"), expected="14h30"))
         'Example: High water? -> 14h30'
     """
+    if case.check.kind == "call":
+        task = case.question.partition("\n")[0]
+        return f"Example: {_shown(task, ())} -> {case.expected}" if case.expected else ""
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
     return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""

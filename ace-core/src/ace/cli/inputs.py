@@ -271,6 +271,10 @@ class GatheredTraces:
     """Whether all inputs were looked at; not if a limit was reached before."""
     summary: LogSummary = field(default_factory=LogSummary)
     """What was found, by format."""
+    began: list[datetime | None] = field(default_factory=list)
+    """When each run began, in the order in which they were found; None where that is not known."""
+    tokens: list[int] = field(default_factory=list)
+    """The estimated size of each run, in the same order."""
     _spool: TraceSpool = field(default_factory=TraceSpool)
 
     def __enter__(self) -> Self:
@@ -283,7 +287,8 @@ class GatheredTraces:
 
     def add(self, run: Run) -> None:
         """Add the trace of a run."""
-        self.summary.add(run)
+        self.tokens.append(self.summary.add(run))
+        self.began.append(run.started or run.ended)
         # Attempts at one task are shuffled together.
         group = run.place.partition("/")[0] if run.format == "execution_trace" else ""
         self.traces.append(RecordedTrace(self._spool.add(run.to_trace()), run.place, group))

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.logs.summary import FormatCounts, LogSummary
 
-__all__ = ["confirm", "existing_places", "formats_told", "inspection_as_json", "print_inspection"]
+__all__ = [
+    "confirm",
+    "cost_told",
+    "estimate_of",
+    "existing_places",
+    "formats_told",
+    "inspection_as_json",
+    "print_inspection",
+]
 
 _CALLS_PER_RUN: Final = 2
 """A run is reflected on once, and what was found becomes changes of the skillbook once."""
@@ -92,15 +100,46 @@ def estimate(summary: LogSummary, settings: Settings) -> dict[str, Any]:
         summary: What was found.
         settings: The settings that choose the model.
     """
+    return estimate_of(summary.runs, sum(counts.tokens for counts in summary.formats.values()), settings)
+
+
+def estimate_of(runs: int, tokens: int, settings: Settings, *, answers: int = 0) -> dict[str, Any]:
+    """Return what learning from runs and asking questions takes: calls, tokens, and the price where it is known.
+
+    Args:
+        runs: How many runs are learned from.
+        tokens: Their size.
+        settings: The settings that choose the model.
+        answers: How many questions are asked.
+    """
+    calls = runs * _CALLS_PER_RUN + answers
+    sent = tokens + calls * _PROMPT_TOKENS
+    model = chosen_model(settings)
+    written = calls * _ANSWER_TOKENS
+    usd = _usd(model, sent, written)
+    return {"model": model, "calls": calls, "input_tokens": sent, "output_tokens": written, "cost_usd": usd}
+
+
+def _usd(model: str, sent: int, written: int) -> float | None:
+    """Return what tokens cost; None if the price is not known."""
     from ace.providers import price_of_model
 
-    calls = summary.runs * _CALLS_PER_RUN
-    sent = sum(counts.tokens for counts in summary.formats.values()) + calls * _PROMPT_TOKENS
-    written = calls * _ANSWER_TOKENS
-    model = chosen_model(settings)
     price = price_of_model(model)
-    usd = None if price is None else (sent * price.input_usd + written * price.output_usd) / 1e6
-    return {"model": model, "calls": calls, "input_tokens": sent, "output_tokens": written, "cost_usd": usd}
+    return None if price is None else (sent * price.input_usd + written * price.output_usd) / 1e6
+
+
+def cost_told(model: str, calls: int, sent: int, written: int) -> str:
+    """Return what calls of a model take, as text: tokens, calls and the price.
+
+    Args:
+        model: The model.
+        calls: The number of calls.
+        sent: The tokens of all prompts.
+        written: The tokens of all answers.
+    """
+    usd = _usd(model, sent, written)
+    price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
+    return f"about {sent:,} tokens in {counted(calls, 'call')}, {price}"
 
 
 def inspection_as_json(summary: LogSummary, settings: Settings) -> dict[str, Any]:
@@ -159,10 +198,8 @@ def _thousands(tokens: int) -> str:
 
 
 def _estimate_told(found: Mapping[str, Any]) -> str:
-    sent = f"about {found['input_tokens']:,} tokens in {counted(found['calls'], 'call')}"
-    usd = found["cost_usd"]
-    price = "at a price that is not known" if usd is None else f"about {usd:.2f} USD" if usd else "no charge"
-    return f"Learning from them with {found['model']}: {sent}, {price}."
+    cost = cost_told(found["model"], found["calls"], found["input_tokens"], found["output_tokens"])
+    return f"Learning from them with {found['model']}: {cost}."
 
 
 def _print_not_understood(summary: LogSummary) -> None:

@@ -241,21 +241,13 @@ def embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
         config: The settings.
 
     Raises:
-        ValueError: The provider is `local`, and its package is not installed, or its plugin was removed.
+        ValueError: The plugin of the provider was removed.
     """
-    from ace.providers.embedders import WordLlamaEmbedder
-
     provider = config.embedding_provider
     if provider == "auto":
-        keyless = "local" if WordLlamaEmbedder.is_installed() else "lexical"
-        provider = keyless if config.embedding_model is None else "litellm"
+        provider = "local" if config.embedding_model is None else "litellm"
     if provider == "lexical":
         return None
-    if provider == "local" and not WordLlamaEmbedder.is_installed():
-        raise ValueError(
-            "embedding_provider 'local' requires the package 'wordllama': pip install 'ace-core[embeddings]'; "
-            "'lexical' compares words and requires no package"
-        )
     factory = find_embedder(provider)
     if factory is None:
         raise ValueError(f"the embedder {provider!r} is no longer available; its plugin was removed")

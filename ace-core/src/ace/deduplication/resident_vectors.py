@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from importlib.util import find_spec
+from contextlib import AbstractContextManager
 from typing import NamedTuple, final
 
 import numpy as np
@@ -26,10 +25,8 @@ def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which BLAS uses one thread.
 
     Its threads wait for each other in spin loops: on a machine whose other cores were busy, two threads were up to
-    eleven times slower than one. Without `threadpoolctl`, part of `ace-core[embeddings]`, the number is not limited.
+    eleven times slower than one.
     """
-    if find_spec("threadpoolctl") is None:
-        return nullcontext()
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")

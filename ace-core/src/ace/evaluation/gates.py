@@ -10,7 +10,7 @@ from ace._internal.arguments import checked_class, whole_number, with_method
 from ace.evaluation.counters import CounterGate
 from ace.proofs import CaseProver
 from ace.protocols.gate import GateVerdict
-from ace.retrieval import LexicalRanker
+from ace.retrieval import MeaningRanker
 from ace.skill import Skill, join_cases
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class CaseGate:
         )
         self.max_cases = whole_number("max_cases", max_cases, of="cases")
         self._counters = CounterGate()
-        self._ranker = LexicalRanker()
+        self._ranker = MeaningRanker()
 
     def judge(self, *, skillbook: SkillbookReader, batch: UpdateBatch) -> GateVerdict:
         """Judge a batch by the cases of the skills that it affects.

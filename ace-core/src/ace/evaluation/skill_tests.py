@@ -27,7 +27,7 @@ from ace.pipeline import CancellationToken
 from ace.proofs import CaseProver
 from ace.protocols.errors import RoleError
 from ace.protocols.observers import observing
-from ace.retrieval import LexicalRanker
+from ace.retrieval import MeaningRanker
 from ace.runners.spend import RunLimits
 from ace.skill import ACTIVE, CaseResult, Skill, SkillCase
 from ace.skillbook import Skillbook
@@ -148,7 +148,7 @@ class SkillTests:
         self.prover = CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
         self.model = self.prover.model if model is None else model
         self._file = None if answers_path is None else AnswerFile(answers_path)
-        self._ranker = LexicalRanker()
+        self._ranker = MeaningRanker()
         self._clock = clock or (lambda: datetime.now(UTC))
 
     def cases(self, *, only: Collection[str] | None = None, changed: bool = False) -> list[SkillCase]:
@@ -297,7 +297,8 @@ class SkillTests:
         ids = {skill.id for skill in own}
         if self.prover.chooses:
             return [skill for skill in self.prover.shown(question, skills) if skill.id not in ids]
-        scores = self._ranker(" ".join([question, *(skill.content for skill in own)]), skills)
+        texts = [question, *(skill.content for skill in own)]
+        scores = [max(several) for several in zip(*(self._ranker(text, skills) for text in texts), strict=True)]
         order = sorted(range(len(skills)), key=lambda place: -scores[place])
         best = [skills[place] for place in order if scores[place] > 0 and skills[place].id not in ids]
         return best[:_BESIDE]

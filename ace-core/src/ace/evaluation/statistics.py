@@ -23,6 +23,7 @@ __all__ = [
     "mcnemar_test",
     "pass_hat_k",
     "permutation_test",
+    "share_interval",
     "sign_flip_test",
 ]
 
@@ -80,6 +81,36 @@ def bootstrap_interval(
     means = sorted(math.fsum(choices(values, k=count)) / count for _ in range(resamples))
     tail = (1 - confidence) / 2
     return Interval(fmean(values), _quantile(means, tail), _quantile(means, 1 - tail))
+
+
+@checked_arguments()
+def share_interval(share: float, count: int, *, confidence: float = 0.95) -> Interval:
+    """Return a share with its score interval, which also has a width if the share is 0 or 1.
+
+    E. B. Wilson, Journal of the American Statistical Association 22 (1927).
+
+    Args:
+        share: The share, from 0 to 1.
+        count: How many independent observations it comes from; repeats of a question do not count.
+        confidence: The level, between 0 and 1.
+
+    Raises:
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> interval = share_interval(0.5, 24)
+        >>> round(100 * interval.low), round(100 * interval.high)
+        (31, 69)
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, got {shown(share)}")
+    whole_number("count", count)
+    _check_confidence(confidence)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    shrunk = 1 + z * z / count
+    middle = (share + z * z / (2 * count)) / shrunk
+    half = z / shrunk * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
 @checked_arguments()

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ace.cases import steps_of_dialogue
 from ace.logs.building import RunBuilder, key_of, text_of
 from ace.logs.messages import HUMAN_AGENTS, add_message, event_role, is_message, is_message_list, role_of
 from ace.logs.outcomes import is_failed_output, outcome_in
 from ace.logs.usual_fields import field_in, field_text, has_pair, run_fields
+from ace.traces import TraceStep, trace_step
 
-__all__ = ["NEVER_LISTS", "add_items", "as_message", "is_dialogue", "message_list_in"]
+__all__ = ["NEVER_LISTS", "add_items", "as_message", "is_dialogue", "message_list_in", "steps_of_dialogue"]
 
 _TURNS: Final = (
     *("messages", "history", "turns", "conversation", "chat", "dialog", "dialogue", "transcript", "chatmessages"),
@@ -44,6 +44,11 @@ _OBSERVATIONS: Final = ("observation", "observations", "toolresult", "tooloutput
 _BOTS: Final = ("bot", "assistant", "chatbot", "ai")
 _TEXTS: Final = ("content", "text", "message", "body")
 _DEEPEST: Final = 2
+_LINE: Final = re.compile(r"\A\s*(?:\*\*|__)?(?P<who>[A-Za-z]+)(?:\*\*|__)?\s*:(?:\*\*|__)?\s*(?P<said>.*)\Z")
+# In a transcript of one's own, "You" is the person.
+_PEOPLE: Final = frozenset(("user", "human", "customer", "me", "you", "person"))
+_AGENTS: Final = frozenset(("assistant", "ai", "agent", "bot", "model", "chatbot", "gpt", "claude"))
+_TOOLS: Final = frozenset(("tool", "observation", "function", "system"))
 
 
 def message_list_in(value: Mapping[str, Any], depth: int = _DEEPEST) -> tuple[str, list[Any]] | None:
@@ -115,6 +120,42 @@ def as_message(value: Any) -> Any:
 
 def _spoken(text: str) -> list[dict[str, str]]:
     return [{"role": step["name"], "content": step["content"]} for step in steps_of_dialogue(text)]
+
+
+def steps_of_dialogue(text: str) -> list[TraceStep]:
+    """Return the steps of a dialogue written as lines "User: ..." and "Assistant: ...".
+
+    A line "User: ..." below the output of a tool, before the agent has spoken, is a part of that output.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The steps, with their line as their place; an empty list if the text is not such a dialogue.
+
+    Example:
+        >>> [step["name"] for step in steps_of_dialogue("User: 6*7?\\nAssistant: 42")]
+        ['user', 'assistant']
+    """
+    steps: list[TraceStep] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        spoken = _LINE.match(line)
+        name = _name_of(spoken["who"].lower()) if spoken else ""
+        is_output = bool(steps) and steps[-1]["name"] == "tool" and name == "user"
+        if spoken and name and not is_output:
+            steps.append(trace_step("message", name, spoken["said"], str(number)))
+        elif steps and line.strip():
+            steps[-1]["content"] = f"{steps[-1]['content']}\n{line}".strip()
+    return steps if {"user", "assistant"} <= {step["name"] for step in steps} else []
+
+
+def _name_of(speaker: str) -> str:
+    """Return the name of a speaker in a standard trace; empty if the word before the colon is none."""
+    if speaker in _PEOPLE:
+        return "user"
+    if speaker in _AGENTS:
+        return "assistant"
+    return "tool" if speaker in _TOOLS else ""
 
 
 def parsed(text: str) -> Any:

@@ -250,6 +250,13 @@ _FAILED_TEXT: Final = re.compile(
     r"\s*(?:Observation:\s*)?(?:(?i:error\b|traceback \(most recent call last\)|<tool_use_error>"
     r"|<returncode>(?!0</)|exit code:? (?!0\b)\d+|the tool execution failed)|[A-Z]\w*(?:Error|Exception)[:(])"
 )
+_HTTP_ERROR: Final = re.compile(
+    r"\s*(?:HTTP(?:/\d(?:\.\d)?)?:? ?[45]\d\d\b|(?:[\w.-]+: )?[45]\d\d [A-Z][a-z]+\b(?! \d))"
+)
+"""A status of HTTP, such as `HTTP 404`, `HTTP/1.1 403 Forbidden` or `422 Unprocessable Entity`."""
+_OF_PROGRAM: Final = re.compile(r"\s*[\w./-]+(?: [\w./-]+)?: (?i:error|fatal)\b")
+"""The form in which programs of the command line report errors, such as `psql: ERROR: ...`."""
+_HTTP_STATUS: Final = ("status", "status_code", "statusCode", "http_status", "code")
 _EXITED: Final = re.compile(r"^Process exited with code (?!0$)-?\d+\s*$|^command timed out after", re.MULTILINE)
 
 
@@ -264,6 +271,8 @@ def is_failed_output(output: object) -> bool:
     Example:
         >>> is_failed_output("Error: no sku K"), is_failed_output('{"output": "", "metadata": {"exit_code": 2}}')
         (True, True)
+        >>> is_failed_output("HTTP/1.1 404 Not Found"), is_failed_output({"status": 422, "detail": "unknown field"})
+        (True, True)
         >>> is_failed_output("3 errors were fixed"), is_failed_output({"error": None, "days": 14})
         (False, False)
     """
@@ -274,15 +283,21 @@ def is_failed_output(output: object) -> bool:
             except (ValueError, RecursionError):
                 pass
         return (
-            _FAILED_TEXT.match(output) is not None
+            any(pattern.match(output) for pattern in (_FAILED_TEXT, _HTTP_ERROR, _OF_PROGRAM))
             or _EXITED.search(re.split(r"^Output:", output, maxsplit=1, flags=re.MULTILINE)[0]) is not None
         )
     if not isinstance(output, dict):
         return False
     if output.get("is_error") is True or output.get("isError") is True or output.get("success") is False:
         return True
-    if output.get("error") or output.get("status") in ("error", "failed"):
+    if output.get("error") or output.get("errors") or output.get("ok") is False:
+        return True
+    if output.get("status") in ("error", "failed") or any(_is_http_error(output.get(name)) for name in _HTTP_STATUS):
         return True
     inner = output.get("metadata")
     codes = [inner.get("exit_code") if isinstance(inner, dict) else None, *(output.get(name) for name in _EXIT_CODES)]
     return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)
+
+
+def _is_http_error(status: object) -> bool:
+    return isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599

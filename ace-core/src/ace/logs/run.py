@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, cast
 
-from ace.cases import correction_in_feedback, corrections_in
 from ace.traces import (
     StandardTraceDict,
     StepKind,
-    TraceCorrection,
     TraceStep,
     failed_steps,
     steps_as_text,
@@ -149,7 +147,6 @@ class Run:
             "feedback": "\n".join(self._feedback(steps)),
             "ground_truth": self.truth,
             "steps": steps,
-            "corrections": self._corrections(steps),
             "metrics": {name: float(value) for name, value in metrics.items() if value is not None},
             "metadata": {**{name: value for name, value in known.items() if value}, **self.metadata},
             "rest": {name: value for name, value in self.rest.items() if name not in (*_OWN, *_REASONING)},
@@ -162,9 +159,6 @@ class Run:
         interrupted = ["The run was interrupted."] if self.is_interrupted else []
         failures = [] if self.names_failures else failed_steps(map(_plain, self.steps))
         return [*interrupted, *([self.reason] if self.reason else []), *failures]
-
-    def _corrections(self, steps: Sequence[TraceStep]) -> list[TraceCorrection]:
-        return corrections_in(steps) or correction_in_feedback(self.task, self.answer, self.reason, self.truth or "")
 
 
 @dataclass(frozen=True, slots=True)

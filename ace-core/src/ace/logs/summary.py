@@ -74,8 +74,8 @@ class FormatCounts:
     unread: Counter[str] = field(default_factory=Counter)
     """The characters in fields that were not understood, by field."""
 
-    def add(self, run: Run) -> None:
-        """Count a run."""
+    def add(self, run: Run) -> int:
+        """Count a run, and return its size in tokens."""
         self.files.add(file_of(run))
         self.runs += 1
         self.with_task += bool(run.task)
@@ -92,11 +92,13 @@ class FormatCounts:
             characters = len(text_of(value))
             size += characters
             self.unread[name] += characters
-        self.tokens += min(_MOST_TOKENS, size // _CHARACTERS_PER_TOKEN)
+        tokens = min(_MOST_TOKENS, size // _CHARACTERS_PER_TOKEN)
+        self.tokens += tokens
         began = run.started or run.ended
         if began is not None:
             self.first = began if self.first is None else min(self.first, began)
             self.last = began if self.last is None else max(self.last, began)
+        return tokens
 
     def include(self, other: FormatCounts) -> None:
         """Add the counts of another format.
@@ -180,6 +182,7 @@ class LogSummary:
     Example:
         >>> summary = LogSummary()
         >>> summary.add(Run(task="2+2?", answer="5", success=False, place="a.jsonl#1", format="unknown"))
+        1
         >>> summary.formats["unknown"].failed, list(summary.questions())
         (1, [])
     """
@@ -192,10 +195,10 @@ class LogSummary:
     """Files that were skipped because they belong to a log beside or above them."""
     _files: dict[str, _FileCounts] = field(default_factory=dict)
 
-    def add(self, run: Run) -> None:
-        """Count a run."""
-        self.formats.setdefault(run.format, FormatCounts()).add(run)
+    def add(self, run: Run) -> int:
+        """Count a run, and return its size in tokens."""
         self._files.setdefault(file_of(run), _FileCounts()).add(run)
+        return self.formats.setdefault(run.format, FormatCounts()).add(run)
 
     def add_problem(self, problem: Problem) -> None:
         """Note what cannot be read."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict, TypeGuard
+from typing import NotRequired, TypedDict, TypeGuard
 
-from ace.cases import correction_in_feedback, corrections_in
 from ace.logs.building import RunBuilder
 from ace.logs.formats.standard import is_standard_step
 from ace.logs.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
@@ -45,6 +44,7 @@ class StandardTrace(TypedDict):
     steps: list[TraceStep]
     corrections: list[TraceCorrection]
     check: dict[str, str] | None
+    dialogue: NotRequired[list[TraceStep]]
     rest: dict[str, Plain]
 
 
@@ -198,7 +198,6 @@ def _empty() -> StandardTrace:
 
 def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
     rest = {name: value for name, value in fields.items() if name != "schema"}
-    was_converted = fields.get("schema") == 1
     trace = _empty()
     trace["steps"] = steps = _take_steps(rest)
     trace["question"] = as_text(rest.pop("question", None))
@@ -213,15 +212,13 @@ def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
         rest.pop("success", None)
     trace["reasoning"] = trace["reasoning"] or steps_as_text(steps)
     trace["skill_ids"] = _take_ids(rest)
-    trace["corrections"] = _take_corrections(rest) or ([] if was_converted else corrections_in(steps))
+    trace["corrections"] = _take_corrections(rest)
     trace["check"] = _take_check(rest)
+    if (dialogue := _take_dialogue(rest)) is not None:
+        trace["dialogue"] = dialogue
     inner = rest.pop("rest", None)
     rest |= inner if isinstance(inner, dict) else {}
     trace["rest"] = {key: value for key, value in rest.items() if value not in EMPTY}
-    if not was_converted and not trace["corrections"]:
-        trace["corrections"] = correction_in_feedback(
-            trace["question"], trace["answer"], trace["feedback"] or "", trace["ground_truth"] or ""
-        )
     return trace
 
 
@@ -256,6 +253,15 @@ def _take_corrections(rest: dict[str, Plain]) -> list[TraceCorrection]:
         return []
     del rest["corrections"]
     return [TraceCorrection(**{name: as_text(item[name]) for name in names}) for item in found]  # type: ignore[typeddict-item]  # the names are its own
+
+
+def _take_dialogue(rest: dict[str, Plain]) -> list[TraceStep] | None:
+    """Remove and return the dialogue that a converter found; None if there is none."""
+    value = rest.get("dialogue")
+    if not isinstance(value, list) or not all(map(is_standard_step, value)):
+        return None
+    del rest["dialogue"]
+    return [_kept(item) for item in value if isinstance(item, dict)]
 
 
 def _take_check(rest: dict[str, Plain]) -> dict[str, str] | None:

@@ -63,7 +63,7 @@ _BUILT_IN.specs = {
         EmbedderSpec(
             name="local",
             target="ace.providers.embedders:WordLlamaEmbedder",
-            summary="Word vectors on this machine, with ace-core[embeddings]",
+            summary="Word vectors on this machine",
         ),
     ),
     "trace_converters": (

@@ -70,9 +70,8 @@ class DeduplicationConfig:
     """What is merged without a model: `wording` merges skills of the same wording, and `longest` also similar ones.
     The longest text and the oldest id are kept. Skills that may contradict each other are never merged by a rule."""
     embedding_provider: str = "auto"
-    """`auto` uses LiteLLM if `embedding_model` is set, else word vectors on this machine if the extra
-    `ace-core[embeddings]` is installed, else a lexical similarity that needs nothing; `litellm`, `local`, `lexical`
-    or the name of a plugin choose one."""
+    """`auto` uses LiteLLM if `embedding_model` is set, else `local`, word vectors on this machine. `litellm`, `local`,
+    `lexical`, which compares words, or the name of a plugin choose one."""
     embedding_model: str | None = None
     """The model string for LiteLLM embeddings; `litellm` without one takes `text-embedding-3-small`."""
 

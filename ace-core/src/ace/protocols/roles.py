@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ace.context import SkillbookView
-    from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
+    from ace.outputs import AgentOutput, Judgement, ReflectorOutput, SkillManagerOutput
     from ace.skill import Skill
 
     Retrieval = Callable[[str, "SkillbookReader"], Sequence[Skill]]
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentLike",
+    "FindsJudgementsLike",
     "ReflectorLike",
     "ShowsSkills",
     "SkillManagerLike",
@@ -119,6 +120,22 @@ class ReflectorLike(Protocol):
             feedback: The feedback of an environment, if any.
             **kwargs: Further arguments that a step passes; `trace` is the whole trace, of any type. In a run with a
                 `reflection_window`, `recent_reflections` are texts with the newest one last.
+        """
+        ...
+
+
+@runtime_checkable
+class FindsJudgementsLike(Protocol):
+    """A reflector that recognises a person's judgements before it reflects, in calls of their own.
+
+    Others name them in `ReflectorOutput.judgements`. The method is called by keyword only and may be `async def`.
+    """
+
+    def find_judgements(self, *, trace: Mapping[str, Any]) -> list[Judgement] | Awaitable[list[Judgement]]:
+        """Return what a person said about answers that were wrong, in the order of the messages.
+
+        Args:
+            trace: The trace, as `read_trace` returns it. `ace.cases.replies_in` returns the messages in question.
         """
         ...
 

@@ -20,12 +20,13 @@ __all__ = [
     "accepted_schema",
     "ask_until_valid",
     "broken_json",
+    "described",
     "json_objects",
     "prompt_messages",
     "read_answer",
+    "structure_of",
     "unmarked",
     "valid_answer",
-    "with_schema",
 ]
 
 _LONGEST_SHOWN_ANSWER = 4000
@@ -48,11 +49,11 @@ def ask_until_valid(
 
     Args:
         ask: Sends chat messages and returns the answer.
-        prompt: The prompt, without the schema.
+        prompt: The prompt, without the fields of the answer.
         response_model: The class that the answer must validate as.
         max_retries: How often to ask again.
         system: The text of a system message.
-        shows_schema: Whether to add the schema to the prompt; False if the model gets it in another way.
+        shows_schema: Whether the prompt describes the fields; False if the model gets them in another way.
 
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
@@ -80,11 +81,11 @@ async def valid_answer(
 
     Args:
         ask: Sends chat messages and returns the answer; it is awaited.
-        prompt: The prompt, without the schema.
+        prompt: The prompt, without the fields of the answer.
         response_model: The class that the answer must validate as.
         max_retries: How often to ask again.
         system: The text of a system message.
-        shows_schema: Whether to add the schema to the prompt; False if the model gets it in another way.
+        shows_schema: Whether the prompt describes the fields; False if the model gets them in another way.
         marked: Whether the messages contain the cache marks of `prompt_messages`.
 
     Raises:
@@ -111,6 +112,8 @@ async def valid_answer(
 
 CACHE_MARK: Final[Mapping[str, str]] = {"type": "ephemeral"}
 """The value of `cache_control` at the end of a part that Anthropic's cache is to keep."""
+_ONE_OBJECT = "Answer with one JSON object and nothing else: no code fence, no text around it. It has these fields:"
+_NOTHING_ELSE = "Write nothing but this object: no code fence, no text around it."
 _AS_DESCRIBED = "Answer with one JSON object as described in the instructions above, and nothing else."
 
 
@@ -123,13 +126,13 @@ def prompt_messages(
 ) -> list[dict[str, Any]]:
     """Return a prompt as chat messages.
 
-    The parts of a `LayeredPrompt` that repeat from call to call become the system message, in which the schema precedes
-    the skills. In any other prompt, the schema comes last.
+    The parts of a `LayeredPrompt` that repeat from call to call become the system message, in which the fields of the
+    answer precede the skills. In any other prompt, the fields of the answer come last.
 
     Args:
         prompt: A `LayeredPrompt`, or any other text.
         system: Additional text for the system message.
-        response_model: The class that the answer must validate as; None omits the schema.
+        response_model: The class that the answer must validate as; None omits its fields.
         marked: Whether the system message of a `LayeredPrompt` is a list of texts, with a mark for the provider's cache
             after the rules and after the skills; `unmarked` joins them.
 
@@ -140,13 +143,13 @@ def prompt_messages(
     """
     if not isinstance(prompt, LayeredPrompt):
         start: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-        text = prompt if response_model is None else with_schema(prompt, response_model)
+        text = prompt if response_model is None else _with_fields(prompt, response_model)
         return [*start, {"role": "user", "content": text}]
 
     rules = "\n\n".join(filter(None, (prompt.rules, system)))
     task = prompt.task
     if response_model is not None:
-        rules, task = with_schema(rules, response_model), f"{task.rstrip()}\n\n{_AS_DESCRIBED}\n"
+        rules, task = _with_fields(rules, response_model), f"{task.rstrip()}\n\n{_AS_DESCRIBED}\n"
     texts = [f"{part.rstrip()}\n\n" for part in (rules, prompt.skills, prompt.changes) if part]
     content: object = "".join(texts)
     if marked:
@@ -166,18 +169,91 @@ def unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**message, "content": "".join(str(part["text"]) for part in content)}
 
 
-def with_schema(prompt: str, response_model: type[BaseModel]) -> str:
-    """Append the instruction to answer with JSON and the schema of the answer to a prompt."""
-    return (
-        f"{prompt.rstrip()}\n\n"
-        "Answer with one JSON object and nothing else: no code fence, no text around it. "
-        f"It must validate against this JSON schema:\n{_schema_text(response_model)}\n"
-    )
+def _with_fields(prompt: str, response_model: type[BaseModel]) -> str:
+    return f"{prompt.rstrip()}\n\n{described(response_model)}\n\n{_NOTHING_ELSE}\n"
 
 
 @lru_cache(maxsize=64)
-def _schema_text(response_model: type[BaseModel]) -> str:
-    return json.dumps(response_model.model_json_schema(), ensure_ascii=False)
+def described(response_model: type[BaseModel]) -> str:
+    """Return the instruction that names the fields of the answer, as text.
+
+    Args:
+        response_model: The class of the answer.
+
+    Example:
+        >>> from ace.outputs import SkillTag
+        >>> print(described(SkillTag))
+        Answer with one JSON object that has these fields:
+        - id (text): The id of a skill, such as geography-00001.
+        - tag (text): helpful, harmful or neutral.
+    """
+    schema = response_model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    lines = ["Answer with one JSON object that has these fields:", *_fields(schema, definitions, "", ())]
+    return "\n".join(lines)
+
+
+_Schema = dict[str, Any]
+
+
+def _fields(
+    schema: _Schema, definitions: Mapping[str, _Schema], indent: str, around: tuple[_Schema, ...]
+) -> Iterator[str]:
+    """Yield a line for each field of an object, and those of the objects in it.
+
+    Args:
+        around: The objects that contain this one. One that contains itself is described once.
+    """
+    node = _resolved(schema, definitions)
+    if node in around:
+        return
+    for name, field_schema in node.get("properties", {}).items():
+        value = _resolved(field_schema, definitions)
+        description = field_schema.get("description") or value.get("description") or ""
+        yield f"{indent}- {name} ({_kind(value, definitions)})" + (f": {description}" if description else "")
+        items = value.get("items") or value
+        yield from _alternatives(_resolved(items, definitions), definitions, f"{indent}  ", (*around, node))
+
+
+def _alternatives(
+    node: _Schema, definitions: Mapping[str, _Schema], indent: str, around: tuple[_Schema, ...]
+) -> Iterator[str]:
+    variants = [_resolved(variant, definitions) for variant in node.get("anyOf", ())]
+    objects = [variant for variant in variants if "properties" in variant]
+    if len(objects) < 2:
+        yield from _fields(objects[0] if objects else node, definitions, indent, around)
+        return
+    for number, variant in enumerate(objects, 1):
+        yield f"{indent}{'either' if number == 1 else 'or'}"
+        yield from _fields(variant, definitions, f"{indent}  ", around)
+
+
+def _resolved(node: _Schema, definitions: Mapping[str, _Schema]) -> _Schema:
+    reference = node.get("$ref", "")
+    return definitions.get(reference.rpartition("/")[2], {}) if reference else node
+
+
+def _kind(node: _Schema, definitions: Mapping[str, _Schema]) -> str:
+    if "const" in node:
+        return f'always "{node["const"]}"'
+    if "enum" in node:
+        return " or ".join(f'"{value}"' for value in node["enum"])
+    if "anyOf" in node:
+        kinds = [_kind(_resolved(variant, definitions), definitions) for variant in node["anyOf"]]
+        return " or ".join(dict.fromkeys(kinds))
+    match node.get("type"):
+        case "array":
+            items = _resolved(node.get("items", {}), definitions)
+            return "list of texts" if items.get("type") == "string" else "list, may be empty"
+        case "string":
+            return f"text of at most {node['maxLength']} characters" if "maxLength" in node else "text"
+        case "integer" | "number" as name:
+            limits = [f"{word} {node[key]:g}" for word, key in (("from", "minimum"), ("to", "maximum")) if key in node]
+            return " ".join(["whole number" if name == "integer" else "number", *limits])
+        case "boolean":
+            return "true or false"
+        case other:
+            return str(other or "value")
 
 
 def read_answer(answer: str, response_model: type[StructuredAnswer]) -> StructuredAnswer:
@@ -324,8 +400,9 @@ def broken_json(answer: str) -> str | None:
     return None
 
 
-_LEFT_OUT = frozenset({"pattern", "format"})
-"""Keywords that some servers do not support or interpret differently. The answer is validated afterwards anyway."""
+_LEFT_OUT = frozenset({"pattern", "format", "title", "description", "default", "examples"})
+"""Keywords that the server does not need, because `described` says what the fields contain, or that some servers do not
+support or interpret differently. The answer is validated afterwards anyway."""
 _NAMES_OF_FIELDS = frozenset({"properties", "$defs"})
 
 
@@ -341,19 +418,34 @@ def accepted_schema(response_model: type[BaseModel]) -> dict[str, Any]:
         >>> accepted_schema(SkillTag)["json_schema"]["name"]
         'SkillTag'
     """
-    schema = _accepted(response_model.model_json_schema())
+    schema = structure_of(response_model)
     return {"type": "json_schema", "json_schema": {"name": response_model.__name__, "schema": schema}}
 
 
-def _accepted(node: Any) -> Any:
+def structure_of(response_model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a class without its descriptions.
+
+    Args:
+        response_model: The class that the answer must validate as.
+
+    Example:
+        >>> from ace.outputs import CaseVerdict
+        >>> structure_of(CaseVerdict)
+        {'properties': {'passes': {'type': 'boolean'}}, 'required': ['passes'], 'type': 'object'}
+    """
+    schema: dict[str, Any] = _without_texts(response_model.model_json_schema())
+    return schema
+
+
+def _without_texts(node: Any) -> Any:
     if isinstance(node, list):
-        return [_accepted(item) for item in node]
+        return [_without_texts(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        name: {field: _accepted(inner) for field, inner in value.items()}
+        name: {field: _without_texts(inner) for field, inner in value.items()}
         if name in _NAMES_OF_FIELDS
-        else _accepted(value)
+        else _without_texts(value)
         for name, value in node.items()
         if name not in _LEFT_OUT
     }

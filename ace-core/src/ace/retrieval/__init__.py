@@ -1,6 +1,7 @@
-"""Retrieval: selects the skills that are relevant to a question, by words or by vectors, weighted by their counters."""
+"""Retrieval: selects the skills that fit a question, by meaning, words or vectors, weighted by their counters."""
 
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance, words
+from ace.retrieval.meaning import MeaningRanker
 from ace.retrieval.top import FindsBest, HasSkills, RanksSkills, TopSkills
 from ace.retrieval.vectors import Embeds, VectorRanker
 
@@ -9,6 +10,7 @@ __all__ = [
     "FindsBest",
     "HasSkills",
     "LexicalRanker",
+    "MeaningRanker",
     "RanksSkills",
     "TopSkills",
     "VectorRanker",

@@ -11,12 +11,22 @@ from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import compress
 from operator import is_not
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
 from ace._internal.arguments import checked_class
 from ace.skill import Skill
 
-__all__ = ["Differences", "LexicalIndex", "LexicalRanker", "differences", "helpfulness", "proven_relevance", "words"]
+__all__ = [
+    "Differences",
+    "KeptIndex",
+    "LexicalIndex",
+    "LexicalRanker",
+    "SkillIndex",
+    "differences",
+    "helpfulness",
+    "proven_relevance",
+    "words",
+]
 
 _WORD = re.compile(r"\w+")
 _VOWEL = re.compile(r"[aeiouy]")
@@ -107,7 +117,7 @@ class LexicalIndex:
         ['b-1']
         >>> index.remove("b-1")
         >>> index.best("Which capital?", limit=1)
-        ['a-1']
+        []
     """
 
     def __init__(self) -> None:
@@ -197,26 +207,42 @@ class LexicalIndex:
             self._add(term, relevance)
         return relevance
 
+    def shares(self, query: str) -> dict[str, float]:
+        """Return which share of the highest possible relevance each skill has that shares a significant word, by id.
+
+        A word of the question that no skill has counts as the rarest.
+        """
+        size = len(self._skills)
+        terms = self._terms(query)
+        unknown = sum(word not in self._postings for word in set(words(query)))
+        most = sum(_rarity(len(term.postings), size) for term in terms) + unknown * _rarity(0, size)
+        relevance: dict[str, float] = {}
+        for term in terms:
+            self._add(term, relevance)
+        return {id: score / most / (_SATURATION + 1) for id, score in relevance.items()}
+
     def best(self, query: str, limit: int) -> list[str]:
-        """Return the ids of the skills with the highest proven relevance, exactly, the best first.
+        """Return the ids of the relevant skills with the highest proven relevance, exactly, the best first.
 
         The rarest words are looked up first. As soon as the remaining, more common words cannot lift another skill
         among the best, only the skills found so far are scored further.
 
         Args:
             query: The question.
-            limit: The maximum number to return; if too few are relevant, the most helpful others are added.
+            limit: The maximum number to return; there are fewer if fewer are relevant.
         """
         if limit < 1 or not self._skills:
             return []
         relevance = self._relevance_of_best(self._terms(query), limit)
-        found = nsmallest(limit, relevance, key=lambda id: self._order(id, relevance[id]))
-        for _, _, id in self._by_helpfulness if len(found) < limit else ():
-            if id not in relevance:
-                found.append(id)
-                if len(found) == limit:
-                    break
-        return found
+        return nsmallest(limit, relevance, key=lambda id: self._order(id, relevance[id]))
+
+    def by_relevance(self, relevance: Mapping[str, float]) -> list[str]:
+        """Return the ids, those with the highest proven relevance first.
+
+        Args:
+            relevance: The relevance of skills of the index, by id.
+        """
+        return sorted(relevance, key=lambda id: self._order(id, relevance[id]))
 
     def in_order(self, query: str, ids: Collection[str]) -> list[str]:
         """Return some of the skills, those with the highest proven relevance first.
@@ -228,7 +254,7 @@ class LexicalIndex:
         relevance = dict.fromkeys(ids, 0.0)
         for term in self._terms(query):
             self._add_to_known(term, relevance)
-        return sorted(ids, key=lambda id: self._order(id, relevance[id]))
+        return self.by_relevance(relevance)
 
     def _relevance_of_best(self, terms: Sequence[_Term], limit: int) -> dict[str, float]:
         """Return the relevance of enough skills to contain the best ones."""
@@ -299,7 +325,7 @@ class LexicalIndex:
 
     def _term(self, word: str) -> _Term:
         postings, size = self._postings[word], len(self._skills)
-        weight = math.log(1 + (size - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
+        weight = _rarity(len(postings), size) * (_SATURATION + 1)
         mean_length = self._total_length / size or 1.0
         groups = self._groups_of(word, postings)
         parts = {group: weight * _saturated(*group, mean_length) for group in groups}
@@ -347,6 +373,10 @@ class LexicalIndex:
                 relevance[id] += part
 
 
+def _rarity(holders: int, size: int) -> float:
+    return math.log(1 + (size - holders + 0.5) / (holders + 0.5))
+
+
 def _saturated(count: int, length: int, mean_length: float) -> float:
     return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
 
@@ -364,41 +394,67 @@ class _Term(NamedTuple):
     """The maximum that it adds to the relevance of a skill."""
 
 
-@checked_class
+class SkillIndex(Protocol):
+    """An index of a changing set of skills; see `LexicalIndex`. It is not thread-safe."""
+
+    def __len__(self) -> int: ...
+
+    def put(self, skill: Skill, place: int) -> None:
+        """Add a skill, or replace the one with its id."""
+        ...
+
+    def replace(self, skill: Skill) -> None:
+        """Replace the skill with the same id in its place."""
+        ...
+
+    def remove(self, skill_id: str) -> None:
+        """Remove a skill; one that is not there is ignored."""
+        ...
+
+    def hold(self, skills: Sequence[Skill], places: Sequence[int]) -> None:
+        """Make these the skills of the index."""
+        ...
+
+    def skill(self, skill_id: str) -> Skill:
+        """Return a skill as it was put in."""
+        ...
+
+    def scores(self, query: str) -> Mapping[str, float]:
+        """Return the relevance of each skill that is relevant to the question, by id."""
+        ...
+
+    def best(self, query: str, limit: int) -> list[str]:
+        """Return the ids of the relevant skills with the highest proven relevance, the best first."""
+        ...
+
+    def in_order(self, query: str, ids: Collection[str]) -> list[str]:
+        """Return some of the skills, those with the highest proven relevance first."""
+        ...
+
+
 @final
-class LexicalRanker:
-    """Scores skills against a question with Okapi BM25, over section, content and the questions of its cases.
+class KeptIndex:
+    """An index that follows a list of skills from question to question. It is thread-safe.
 
-    Keeps an index of the skills, so that a further question only takes a lookup of its words.
-
-    Example:
-        >>> book = [Skill("a-1", "a", "Sort the list first."), Skill("b-1", "b", "Name the capital.")]
-        >>> scores = LexicalRanker()("Which capital?", book)
-        >>> scores[0] == 0.0, scores[1] > 0
-        (True, True)
+    Args:
+        index: An empty index.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: SkillIndex) -> None:
         self._lock = threading.Lock()
-        self._index = LexicalIndex()
+        self._index = index
         self._last: list[Skill] = []
         self._next_place = 0
 
-    def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
-        """Return one score for each skill: 0 if it shares no significant word with the question, else more."""
+    def scores(self, query: str, skills: Sequence[Skill]) -> list[float]:
+        """Return one score for each skill, 0 for those that are not relevant."""
         with self._lock:
             self._read(skills)
             scores = self._index.scores(query)
         return [scores.get(skill.id, 0.0) for skill in skills]
 
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
-        """Return the skills with the highest proven relevance, exactly, the best first.
-
-        Args:
-            query: The question.
-            skills: The skills, in the order of the skillbook.
-            limit: The maximum number to return; if too few are relevant, the most helpful others are added.
-        """
+        """Return the relevant skills with the highest proven relevance, the best first."""
         with self._lock:
             self._read(skills)
             return [self._index.skill(id) for id in self._index.best(query, limit)]
@@ -420,6 +476,44 @@ class LexicalRanker:
             if not any(found):
                 return
         self._last = list(skills)
+
+
+@checked_class
+@final
+class LexicalRanker:
+    """Scores skills against a question with Okapi BM25, over section, content and the questions of its cases.
+
+    Keeps an index of the skills, so that a further question only takes a lookup of its words. It needs no word vectors;
+    `MeaningRanker` also finds skills in other words.
+
+    Example:
+        >>> book = [Skill("a-1", "a", "Sort the list first."), Skill("b-1", "b", "Name the capital.")]
+        >>> scores = LexicalRanker()("Which capital?", book)
+        >>> scores[0] == 0.0, scores[1] > 0
+        (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._kept = KeptIndex(LexicalIndex())
+
+    @staticmethod
+    def index() -> LexicalIndex:
+        """Return a new index that ranks in the same way."""
+        return LexicalIndex()
+
+    def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
+        """Return one score for each skill: 0 if it shares no significant word with the question, else more."""
+        return self._kept.scores(query, skills)
+
+    def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
+        """Return the skills that share a significant word, those with the highest proven relevance first.
+
+        Args:
+            query: The question.
+            skills: The skills, in the order of the skillbook.
+            limit: The maximum number to return; there are fewer if fewer are relevant.
+        """
+        return self._kept.best(query, skills, limit)
 
 
 def _is_searched_alike(first: Skill, second: Skill) -> bool:

@@ -8,7 +8,8 @@ from operator import attrgetter
 from typing import Protocol, final, runtime_checkable
 
 from ace._internal.arguments import checked_class, instance_of, whole_number
-from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
+from ace.retrieval.lexical import helpfulness, proven_relevance
+from ace.retrieval.meaning import MeaningRanker
 from ace.skill import Skill
 
 __all__ = ["FindsBest", "HasSkills", "RanksSkills", "TopSkills"]
@@ -42,12 +43,12 @@ class FindsBest(Protocol):
     """A ranker that finds the best skills without a score for each of the others."""
 
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> Sequence[Skill]:
-        """Return the skills with the highest proven relevance, the best first.
+        """Return the relevant skills with the highest proven relevance, the best first.
 
         Args:
             query: The question or task.
             skills: The skills, in the order of the skillbook.
-            limit: The maximum number to return.
+            limit: The maximum number to return; there are fewer if fewer are relevant.
         """
         ...
 
@@ -57,11 +58,12 @@ class FindsBest(Protocol):
 class TopSkills:
     """Selects the skills that are most relevant to a question, for `ACE.from_roles(retrieval=...)`.
 
-    Skills are ranked by relevance, weighted by how often they were helpful or harmful.
+    Skills are ranked by relevance, weighted by how often they were helpful or harmful. Those that are not relevant are
+    not selected, so that a question to which no skill applies gets none.
 
     Args:
         limit: The maximum number of skills, at least 1; pinned skills and those of pinned sections are always selected.
-        ranker: Scores skills against a question; by default with BM25 on their words.
+        ranker: Scores skills against a question; by default a `MeaningRanker`.
         pinned_sections: Sections whose skills always come first.
 
     Raises:
@@ -80,7 +82,7 @@ class TopSkills:
     ) -> None:
         self.limit = whole_number("limit", limit)
         self.pinned_sections = frozenset([pinned_sections] if isinstance(pinned_sections, str) else pinned_sections)
-        self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
+        self._ranker: RanksSkills = MeaningRanker() if ranker is None else ranker
 
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
         """Return the selected skills: the pinned ones in the order of the skillbook, then the others, best first."""
@@ -102,7 +104,4 @@ class TopSkills:
         best = heapq.nsmallest(
             limit, relevant, key=lambda at: (-proven_relevance(scores[at], skills[at]), -helpfulness(skills[at]), at)
         )
-        if len(best) < limit:
-            rest = set(range(len(skills))) - set(relevant)
-            best += heapq.nsmallest(limit - len(best), rest, key=lambda at: (-helpfulness(skills[at]), at))
         return [skills[place] for place in best]

@@ -132,12 +132,12 @@ class VectorRanker:
         return relevance
 
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
-        """Return the skills with the highest proven relevance, exactly, the best first.
+        """Return the skills with a positive similarity, those with the highest proven relevance first.
 
         Args:
             query: The question.
             skills: The skills, in the order of the skillbook.
-            limit: The maximum number to return.
+            limit: The maximum number to return; there are fewer if fewer are similar.
         """
         if not skills or limit < 1:
             return []
@@ -153,9 +153,9 @@ class VectorRanker:
                 scores[~table.is_used] = -1
             if limit < len(skills):
                 least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-                places = np.flatnonzero(scores >= least)
+                places = np.flatnonzero((scores >= least) & (scores > 0))
             else:
-                places = np.flatnonzero(table.is_used)
+                places = np.flatnonzero(scores > 0)
             order = np.lexsort((places, -proven[places], -scores[places]))
             return [table.skills[place] for place in places[order[:limit]]]
 

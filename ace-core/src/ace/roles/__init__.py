@@ -8,6 +8,7 @@ from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.roles.agent import Agent
+    from ace.roles.judgements import JudgementFinder, SmallModelJudgementFinder
     from ace.roles.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.reflector import Reflector
     from ace.roles.skill_manager import SkillManager
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         SmallModelReflector,
         SmallModelSkillManager,
         agent_for,
+        judgement_finder_for,
         reflector_for,
         skill_manager_for,
     )
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
 __all__ = [
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "Agent",
+    "JudgementFinder",
     "Reflector",
     "SkillManager",
     "SmallModelAgent",
+    "SmallModelJudgementFinder",
     "SmallModelReflector",
     "SmallModelSkillManager",
     "agent_for",
+    "judgement_finder_for",
     "reflector_for",
     "skill_manager_for",
 ]
@@ -39,12 +44,15 @@ __getattr__, __dir__ = lazy_exports(
     {
         "SKILLBOOK_USAGE_INSTRUCTIONS": "prompts",
         "Agent": "agent",
+        "JudgementFinder": "judgements",
         "Reflector": "reflector",
         "SkillManager": "skill_manager",
         "SmallModelAgent": "small_models",
+        "SmallModelJudgementFinder": "judgements",
         "SmallModelReflector": "small_models",
         "SmallModelSkillManager": "small_models",
         "agent_for": "small_models",
+        "judgement_finder_for": "small_models",
         "reflector_for": "small_models",
         "skill_manager_for": "small_models",
     },

@@ -22,12 +22,16 @@ from ace.skillbook.selection import estimate_tokens
 
 __all__ = [
     "AGENT_PROMPT",
+    "JUDGEMENTS_PROMPT",
     "RECENT_REFLECTIONS_TITLE",
     "REFLECTOR_PROMPT",
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "SKILL_MANAGER_PROMPT",
     "SMALL_MODEL_AGENT_PROMPT",
+    "SMALL_MODEL_CALL_PROMPT",
+    "SMALL_MODEL_JUDGEMENT_PROMPT",
     "SMALL_MODEL_REFLECTOR_PROMPT",
+    "SMALL_MODEL_RIGHT_ANSWER_PROMPT",
     "SMALL_MODEL_SKILL_MANAGER_PROMPT",
     "Fence",
     "PromptTemplate",
@@ -38,6 +42,7 @@ __all__ = [
     "recent_reflections_section",
     "repeated_share",
     "skills_for_prompt",
+    "skills_for_reflection",
     "word_runs",
     "wrap_skillbook_context",
     "wrap_skillbook_for_external_agent",
@@ -55,14 +60,26 @@ REFLECTOR_PROMPT = _text("reflector.md")
 """Placeholders: question or trace (one is required), reasoning, answer, ground_truth, feedback,
 skillbook_excerpt."""
 
+JUDGEMENTS_PROMPT = _text("judgements.md")
+"""Placeholder: messages (required)."""
+
 SKILL_MANAGER_PROMPT = _text("skill_manager.md")
 """Placeholders: reflection (required), skillbook, stats, progress, question_context."""
 
 SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
 """Like AGENT_PROMPT, for models of one or two billion parameters; `SmallModelAgent` omits empty sections."""
 
+SMALL_MODEL_JUDGEMENT_PROMPT = _text("small_model_judgement.md")
+"""Asks what one reply of a person to an answer means. Placeholder: exchange (required)."""
+
+SMALL_MODEL_RIGHT_ANSWER_PROMPT = _text("small_model_right_answer.md")
+"""Asks for the right answer in a reply to a wrong one. Placeholder: exchange (required)."""
+
 SMALL_MODEL_REFLECTOR_PROMPT = _text("small_model_reflector.md")
 """Like REFLECTOR_PROMPT, for models of one or two billion parameters; the trace is the record of one correction."""
+
+SMALL_MODEL_CALL_PROMPT = _text("small_model_call.md")
+"""Asks a model of one or two billion parameters what a failed call teaches. Placeholder: trace, its record."""
 
 SMALL_MODEL_SKILL_MANAGER_PROMPT = SKILL_MANAGER_PROMPT
 """An alias of `SKILL_MANAGER_PROMPT`, from when small models were asked for sections."""
@@ -359,6 +376,34 @@ def make_skillbook_excerpt(skillbook: SkillbookReader, skill_ids: Iterable[str])
     """
     found = (skillbook.get_skill(skill_id) for skill_id in dict.fromkeys(skill_ids))
     return "\n".join(f"[{skill.id}] {skill.content}" for skill in found if skill is not None)
+
+
+_FITTING_TOKENS: Final = 500
+
+
+def skills_for_reflection(skillbook: SkillbookReader, task: str, cited: Iterable[str]) -> str:
+    """Return the skills that a reflector compares a run with: those that it cited, and those that it could have used.
+
+    Args:
+        skillbook: The skillbook that contains the skills.
+        task: The task of the run; without one, only the cited skills are returned.
+        cited: The ids of the skills that the agent cited.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook()
+        >>> for rule in ("Give tide times as 14h30.", "Write to Ms Brand."):
+        ...     skill = book.add_skill("club", rule)
+        >>> print(skills_for_reflection(book, "When is the tide?", ["club-00002"]))
+        - [club-00001] Give tide times as 14h30.
+        - [club-00002] Write to Ms Brand.
+        <BLANKLINE>
+        The agent cited: club-00002
+    """
+    known = [skill_id for skill_id in dict.fromkeys(cited) if skillbook.get_skill(skill_id) is not None]
+    fitting = skillbook.as_prompt(budget_tokens=_FITTING_TOKENS, query=task[:_LONGEST_QUERY]) if task else ""
+    others = make_skillbook_excerpt(skillbook, (skill_id for skill_id in known if f"[{skill_id}]" not in fitting))
+    return "\n\n".join(filter(None, (fitting, others, f"The agent cited: {', '.join(known)}" if known else "")))
 
 
 WordRun = tuple[str, ...]

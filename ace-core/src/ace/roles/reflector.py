@@ -17,10 +17,10 @@ from ace.roles.prompts import (
     Fence,
     PromptTemplate,
     format_optional,
-    make_skillbook_excerpt,
     recent_reflections_section,
+    skills_for_reflection,
 )
-from ace.roles.rendering import fit, fitted_sections, sections_as_text, sections_of
+from ace.roles.rendering import fit, fitted_sections, sections_as_text, sections_of, sections_of_first_failure
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.skill import SkillCase
 from ace.skillbook import PromptParts
@@ -61,8 +61,9 @@ class Reflector:
     """Finds out what can be learned from one execution.
 
     The model sees the whole trace, which may have any type. Texts that are too long are cut in the middle, with a mark;
-    `raw["cut_characters"]` of the output counts the characters. One reflection requests at most `max_retries + 1`
-    answers from the model.
+    `raw["cut_characters"]` of the output counts the characters. Then the first failed call, its error and the call that
+    worked are shown before the rest, as far as they fit into half of the record. One reflection requests at most
+    `max_retries + 1` answers from the model.
 
     Args:
         llm: The client of the model.
@@ -120,7 +121,7 @@ class Reflector:
         Args:
             question: The question or task; empty if it is not known.
             agent_output: The answer of the agent, with its reasoning.
-            skillbook: The skills that the agent had.
+            skillbook: The skills that the agent had; the model sees those that it cited, and those that fit the task.
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
@@ -166,7 +167,7 @@ class Reflector:
         Args:
             question: The question or task; empty if it is not known.
             agent_output: The answer of the agent, with its reasoning.
-            skillbook: The skills that the agent had.
+            skillbook: The skills that the agent had; the model sees those that it cited, and those that fit the task.
             ground_truth: The right answer, if known.
             feedback: The feedback of an environment, if there is any.
             cases: The cases to learn from, if known; only `SmallModelReflector` uses them.
@@ -207,7 +208,7 @@ class Reflector:
         record = await calling.function(
             lambda: self._record(fields, execution.read or read_trace(execution.trace), most_bytes)
         )
-        excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
+        excerpt = await calling.function(lambda: skills_for_reflection(skillbook, execution.question, output.skill_ids))
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
         prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
         reflection = await self._ask(calling, prompt, output.skill_ids)
@@ -231,10 +232,19 @@ class Reflector:
         sections = [
             section._replace(text=redactor.redact(section.text)) for section in sections_of(trace, without=known)
         ]
-        fitted = fit([*shown.values(), sections_as_text(sections)], most_bytes)
+        texts = [*shown.values(), sections_as_text(sections)]
+        fitted, failure = fit(texts, most_bytes), ""
+        if fitted.cut_characters:
+            # What decides is often in the middle of a long run, where the cut would be.
+            found = [
+                section._replace(text=redactor.redact(section.text)) for section in sections_of_first_failure(trace)
+            ]
+            failure, _ = fitted_sections(found, most_bytes // 2)
+            fitted = fit(texts, most_bytes - len(failure.encode("utf-8", "backslashreplace")))
         room = len(fitted.texts[-1].encode())
         text, cut_of_trace = fitted_sections(sections, room)
-        values = {**dict(zip(shown, fitted.texts, strict=False)), "trace": text}
+        record = f"{failure}\n\n{text}" if failure else text
+        values = {**dict(zip(shown, fitted.texts, strict=False)), "trace": record}
         return _Record(values, sum(fitted.cuts[:-1]) + cut_of_trace)
 
     def _most_bytes(self) -> int:

@@ -6,11 +6,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ace.cases import failed_calls
 from ace.logs.plain import as_text
 from ace.logs.trace import StandardTrace
 from ace.traces import step_title, steps_as_text
 
-__all__ = ["Fitted", "Section", "cut_middle", "fit", "fitted_sections", "sections_as_text", "sections_of"]
+__all__ = [
+    "Fitted",
+    "Section",
+    "cut_middle",
+    "fit",
+    "fitted_sections",
+    "sections_as_text",
+    "sections_of",
+    "sections_of_first_failure",
+]
 
 _SHORTEST_PART = 400
 
@@ -46,6 +56,19 @@ def sections_of(trace: StandardTrace, *, without: Collection[str] = ()) -> list[
         sections += [Section(step_title(step), step["content"]) for step in trace["steps"]]
     sections += [Section(name, as_text(value)) for name, value in trace["rest"].items()]
     return sections
+
+
+def sections_of_first_failure(trace: StandardTrace) -> list[Section]:
+    """Return the first failed call of a trace that teaches something, its error and the call that worked, if any.
+
+    Args:
+        trace: A standard trace.
+    """
+    call = next(iter(failed_calls(trace["steps"], trace["question"])), None)
+    if call is None:
+        return []
+    shown = [("first failed call", call.failed), ("its error", call.error), ("the call that worked", call.worked)]
+    return [Section(title, text) for title, text in shown if text]
 
 
 def sections_as_text(sections: Collection[Section]) -> str:

@@ -19,19 +19,31 @@ from pydantic.json_schema import SkipJsonSchema
 from ace._internal.arguments import checked_arguments, checked_class
 from ace.calls.calling import Calling
 from ace.calls.model_calls import redactor_for
-from ace.cases import cases_of, missing_values, worked_example
+from ace.cases import cases_of, judged_trace, missing_values, worked_example
 from ace.cases.values import number_in
 from ace.logs.trace import StandardTrace, read_trace
-from ace.outputs import AgentOutput, ExtractedLearning, LenientOutput, Raw, ReflectorOutput, SkillManagerOutput, Text
+from ace.outputs import (
+    AgentOutput,
+    ExtractedLearning,
+    Judgement,
+    LenientOutput,
+    Raw,
+    ReflectorOutput,
+    SkillManagerOutput,
+    Text,
+)
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
-from ace.retrieval import LexicalRanker, words
+from ace.retrieval import LexicalRanker, MeaningRanker, words
 from ace.roles.agent import Agent, today
+from ace.roles.judgements import JudgementFinder, SmallModelJudgementFinder
 from ace.roles.prompts import (
     SKILL_MANAGER_PROMPT,
     SMALL_MODEL_AGENT_PROMPT,
+    SMALL_MODEL_CALL_PROMPT,
     SMALL_MODEL_REFLECTOR_PROMPT,
     Fence,
+    PromptTemplate,
     first_repeated,
     format_optional,
     make_skillbook_excerpt,
@@ -41,7 +53,7 @@ from ace.roles.reflector import Execution, Reflector
 from ace.roles.rendering import cut_middle, fit
 from ace.roles.role_answers import usable_answer
 from ace.roles.skill_manager import SkillManager
-from ace.skill import CaseCheck, Skill, SkillCase
+from ace.skill import CaseCheck, Skill, SkillCase, normalised_text
 from ace.skillbook.selection import estimate_tokens
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -51,6 +63,7 @@ __all__ = [
     "SmallModelReflector",
     "SmallModelSkillManager",
     "agent_for",
+    "judgement_finder_for",
     "reflector_for",
     "skill_manager_for",
 ]
@@ -103,6 +116,16 @@ def skill_manager_for(client: AnyLLMClient, prompt_template: str | None = None) 
     return role(client) if prompt_template is None else role(client, prompt_template)
 
 
+@checked_arguments()
+def judgement_finder_for(client: AnyLLMClient) -> JudgementFinder:
+    """Return a finder of judgements that suits a client.
+
+    Args:
+        client: The client of the model; its attribute `is_small_model`, if any, selects the finder.
+    """
+    return SmallModelJudgementFinder(client) if is_small(client) else JudgementFinder(client)
+
+
 def is_small(client: object) -> bool:
     """Return whether the model of a client has only one or two billion parameters.
 
@@ -113,6 +136,8 @@ def is_small(client: object) -> bool:
 
 
 _MOST_SHOWN: Final = 3
+_MOST_COMPARED: Final = 30
+"""Among so many of the skills that fit best, those for the other side of a threshold are removed."""
 _MOST_SKILL_TOKENS: Final = 210
 """The estimated tokens of the skills and their worked examples: 300 for all that is not the question or its context,
 less some 90 for the instructions and the description of the answer."""
@@ -177,15 +202,15 @@ class SmallModelAgent(Agent):
         self, llm: AnyLLMClient, prompt_template: str = SMALL_MODEL_AGENT_PROMPT, *, max_retries: int = 3
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)
-        self._ranker = LexicalRanker()
+        self._ranker = MeaningRanker()
 
     def shown_skills(self, question: str, skillbook: SkillbookReader) -> Sequence[Skill]:
         """Return the skills that the model sees with a question, most relevant first.
 
-        At most three are selected, by the words in them and in the questions of their cases; the second and the third
-        only if there is room for them. Of two skills that apply on different sides of a threshold, such as "Up to 75
-        euros Ann signs." and "Above 75 euros Ben signs.", the one whose case is on the same side as the question is
-        selected.
+        At most three are selected, by the meaning of their text and of the questions of their cases, and none if none
+        fits; the second and the third only if there is room for them. Of two skills that apply on different sides of a
+        threshold, such as "Up to 75 euros Ann signs." and "Above 75 euros Ben signs.", the one whose case is on the
+        same side as the question is selected.
 
         Args:
             question: The question or task.
@@ -200,10 +225,9 @@ class SmallModelAgent(Agent):
             >>> [skill.content for skill in SmallModelAgent(LocalLLMClient()).shown_skills("How many metres?", book)]
             ['Divide metres by 1000.']
         """
-        query, skills = question[:_LONGEST_QUERY], skillbook.skills()
-        best = self._ranker.best(query, skills, len(skills))
-        relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
-        return _fitting(_without_other_sides(query, [skill for skill in best if skill.id in relevant])[:_MOST_SHOWN])
+        query = question[:_LONGEST_QUERY]
+        best = self._ranker.best(query, skillbook.skills(), _MOST_COMPARED)
+        return _fitting(_without_other_sides(query, best)[:_MOST_SHOWN])
 
     def _answer_type(self, question: str) -> type[AgentOutput]:
         calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
@@ -348,10 +372,11 @@ class _Record(NamedTuple):
 class SmallModelReflector(Reflector):
     """Finds out what can be learned from one execution, with a small model.
 
-    A small model is bad at analysis and good at following examples. So each correction in the trace is a separate call,
-    which shows three examples and then the record of the correction in the same format of four lines (task, wrong
-    answer, correction, right answer), and asks for one rule. A trace without corrections costs no call, and nothing is
-    learned from it.
+    A small model is bad at analysis and good at following examples. So `find_judgements` first asks about each reply of
+    a person whether it corrects an answer. Each correction is then a separate call, which shows three examples and then
+    the record of the correction in the same format of four lines (task, wrong answer, correction, right answer), and
+    asks for one rule. So is each failed call of a tool that teaches something, with its task, the call, the error and
+    the call that worked. Any other trace costs no call, and nothing is learned from it.
 
     The proof of a rule decides whether it is kept. Problems that code can detect, such as a value of the correction
     that the rule lacks, are in the reasoning of the reflection and in its `raw["lessons"]`.
@@ -373,15 +398,46 @@ class SmallModelReflector(Reflector):
         max_trace_tokens: int | None = None,
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries, max_trace_tokens=max_trace_tokens)
+        self._finder = SmallModelJudgementFinder(llm, max_retries=max_retries)
+
+    def find_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements of a person that the model names, as `SmallModelJudgementFinder` does.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return self._finder.find_judgements(trace)
+
+    async def afind_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements of a person that the model names, without blocking the event loop.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._finder.afind_judgements(trace)
 
     async def _reflected(self, calling: Calling, execution: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
         # Reading a large trace would block an event loop for too long.
-        found = await calling.function(lambda: _corrected_cases(_trace_of(execution), execution.cases))
+        trace = await calling.function(lambda: _trace_of(execution))
+        if execution.cases is None and not trace["corrections"]:  # no step has asked
+            named = await calling.method(self, "find_judgements", trace=trace)
+            trace = await calling.function(lambda: judged_trace(trace, named, redactor_for(self.llm)))
+        found = await calling.function(lambda: _corrected_cases(trace, execution.cases))
         excerpt = make_skillbook_excerpt(skillbook, execution.agent_output.skill_ids)
         lessons = [await self._lesson(calling, case, execution.agent_output.reasoning, excerpt) for case in found]
         return _reflection(lessons)
 
     async def _lesson(self, calling: Calling, case: SkillCase, reasoning: str, excerpt: str) -> _Lesson:
+        if case.check.kind == "call":
+            return await self._lesson_of_call(calling, case)
         record = await calling.function(lambda: self._record_of(case))
         values = {
             "question": record.fields["Task"],
@@ -400,11 +456,24 @@ class SmallModelReflector(Reflector):
         rule = " ".join(answer.rule.split())
         return _Lesson(case, record, rule, self._doubts(rule, case), answer.raw)
 
+    async def _lesson_of_call(self, calling: Calling, case: SkillCase) -> _Lesson:
+        """Ask what one must know so that a call that failed works at the first try."""
+        record = await calling.function(lambda: self._record_of(case))
+        shown = "\n".join(f"{title}: {text}" for title, text in _call_fields(record, case).items() if text)
+        prompt = PromptTemplate(SMALL_MODEL_CALL_PROMPT, role="Reflector", known=("trace",), needed=("trace",)).fill(
+            {"trace": Fence([shown]).around(shown)}
+        )
+        answer = await usable_answer(
+            calling, self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
+        )
+        rule = " ".join(answer.rule.split())
+        return _Lesson(case, record, rule, self._doubts(rule, case), answer.raw)
+
     def _record_of(self, case: SkillCase) -> _Record:
         redactor = redactor_for(self.llm)
         fields = {
             "Context": case.context,
-            "Task": case.question,
+            "Task": case.question.partition("\n")[0] if case.check.kind == "call" else case.question,
             "Wrong answer": case.wrong,
             "Correction": case.correction,
             "Right answer": case.expected,
@@ -444,11 +513,26 @@ class _Lesson(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The correction as a sentence, for the reasoning of the reflection."""
+        """What went wrong as a sentence, for the reasoning of the reflection."""
         fields = self.record.fields
         said = fields["Correction"] or f"The right answer is {fields['Right answer']}."
         doubts = f" The rule is doubtful: {'; '.join(self.doubts)}." if self.doubts else ""
+        if self.case.check.kind == "call":
+            return f"The call {fields['Wrong answer']} failed: {said}{doubts}"
         return f"The answer {fields['Wrong answer']!r} was corrected: {said}{doubts}"
+
+
+def _call_fields(record: _Record, case: SkillCase) -> dict[str, str]:
+    """Return the record of a failed call by titles: the call, its error, the one that worked, and what differs."""
+    decides = case.check.value.splitlines()[1:] if case.expected else []
+    return {
+        "Task": record.fields["Task"],
+        "Failed call": record.fields["Wrong answer"],
+        "Error": record.fields["Correction"],
+        "Call that worked": record.fields["Right answer"],
+        "Only in the failed call": ", ".join(line[1:] for line in decides if line[:1] == "-"),
+        "Only in the call that worked": ", ".join(line[1:] for line in decides if line[:1] == "+"),
+    }
 
 
 def _trace_of(execution: Execution) -> StandardTrace:
@@ -601,9 +685,9 @@ class SmallModelSkillManager(SkillManager):
 
 
 def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
-    said = {_normalised(skill.content): skill for skill in reversed(skills)}
+    said = {normalised_text(skill.content): skill for skill in reversed(skills)}
     sections = _Sections(skills)
-    unique = {_normalised(learning.learning): learning for learning in reversed(learnings)}
+    unique = {normalised_text(learning.learning): learning for learning in reversed(learnings)}
     return [_operation(learning, said.get(text), sections) for text, learning in reversed(unique.items())]
 
 
@@ -641,9 +725,3 @@ def _names_in(text: str) -> frozenset[str]:
 
 def _is_name(word: str) -> bool:
     return word not in _FUNCTION_WORDS and not word.endswith(("ing", "ed"))
-
-
-def _normalised(text: str) -> str:
-    """Normalise a rule for comparison; keep case and punctuation inside it, which may be its subject."""
-    normal = " ".join(word.rstrip(".,;:!?") or word for word in text.split())
-    return normal[:1].casefold() + normal[1:]

@@ -393,6 +393,7 @@ def _joined(reflections: Sequence[ReflectorOutput]) -> ReflectorOutput:
         key_insight=text("key_insight"),
         extracted_learnings=[learning for reflection in reflections for learning in reflection.extracted_learnings],
         skill_tags=[tag for reflection in reflections for tag in reflection.skill_tags],
+        judgements=[judgement for reflection in reflections for judgement in reflection.judgements],
         raw={"rr_trace": rr_trace},
     )
 

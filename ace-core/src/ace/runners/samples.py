@@ -314,7 +314,7 @@ def _growing(record: object) -> GrowingItems | GrowingText | None:
     trace = read_trace(record)
     steps = to_plain(trace["steps"])
     # What was found in the steps would tell again what was learned.
-    found = ("schema", "steps", "reasoning", "answer", "corrections", "rest")
+    found = ("schema", "steps", "reasoning", "answer", "corrections", "dialogue", "rest")
     kept = to_plain({name: value for name, value in trace.items() if name not in found})
     if not isinstance(steps, list) or not steps or not isinstance(kept, dict):
         return None
@@ -348,7 +348,9 @@ def _digest_of(record: object) -> str:
         # are also in the text of all steps and in the corrections.
         plain.pop("id" if isinstance(record, Sample) else "trace_id", None)
         if plain.get("schema") == 1 and isinstance(steps := plain.get("steps"), list):
-            plain = {name: value for name, value in plain.items() if name not in ("reasoning", "corrections")}
+            plain = {
+                name: value for name, value in plain.items() if name not in ("reasoning", "corrections", "dialogue")
+            }
             plain["steps"] = [_without_place(step) for step in steps]
     return _digest(plain)
 

@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,7 +16,7 @@ from ace._internal.arguments import checked_arguments, file_path, instance_of, w
 from ace._internal.atomic_file import check_can_write, real_path
 from ace._internal.gc_pause import gc_paused
 from ace._internal.json_fields import JsonValue
-from ace.retrieval import LexicalRanker
+from ace.retrieval import LexicalRanker, MeaningRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
@@ -29,6 +30,7 @@ from ace.skillbook.events import (
     Kept,
     Merged,
     Removed,
+    Updated,
     apply_event,
     content_checksum,
     touched_ids,
@@ -106,7 +108,7 @@ class Skillbook:
     ) -> None:
         self._clock = clock
         self._count_tokens = count_tokens
-        self._ranker: Ranker = ranker if ranker is not None else LexicalRanker()
+        self._ranker: Ranker = ranker if ranker is not None else MeaningRanker()
         # Protects everything below. It is held while a change is made and committed, so that the journal and the store
         # have the changes of all threads in the same order; a thread that waits for another process keeps the others
         # waiting. Reentrant, because public methods call each other. Locks of files are taken while it is held, never
@@ -116,7 +118,7 @@ class Skillbook:
         self._lock = threading.RLock()
         self._state = BookState()
         self._prompts: dict[str, PromptCache] = {}
-        self._ranking: selection.Ranking | None = None
+        self._rankings: dict[type, selection.Ranking] = {}
         self._copies: BookCopies | None = None
         self._text_changes: TextChanges | None = None
         self._files = JsonFiles()
@@ -405,13 +407,15 @@ class Skillbook:
 
         Args:
             budget_tokens: The maximum size of the text, in tokens; the most helpful skills that fit are included.
-            query: The question or task; the most relevant skills then come first, without sections.
+            query: The question or task. Only the pinned skills and those that fit it are then included, the most
+                relevant ones first, without sections.
             format: `markdown`, `xml`, `toon` or `json`.
             count_tokens: Counts the tokens of a text; by default an estimate.
-            ranker: Scores skills against the query; by default with BM25 on their words.
+            ranker: Scores skills against the query; by default with a `MeaningRanker`. 0 means that a skill does not
+                fit.
 
         Returns:
-            The text; empty if there are no skills, or none fits into the budget.
+            The text; empty if there are no skills, or none fits the query or into the budget.
 
         Raises:
             ValueError: If the format is unknown or the budget negative.
@@ -426,10 +430,10 @@ class Skillbook:
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
-            by_words = None if query is None else self._ranking_by_words(ranker)
-            if query is not None and by_words is not None and budget_tokens is not None:
+            ranking = None if query is None else self._ranking_of(ranker or self._ranker)
+            if query is not None and ranking is not None and budget_tokens is not None:
                 return selection.fitting(
-                    lambda count: by_words.first(query, count),
+                    lambda count: ranking.first(query, count),
                     self._state.active_count,
                     lambda chosen: selection.write_ranked(FORMATS[format], chosen),
                     budget_tokens,
@@ -923,7 +927,12 @@ class Skillbook:
                 except EventRefusedError as error:
                     skipped.append(SkippedOperation(index, operation, str(error)))
                 else:
-                    applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
+                    skill_id = touched_ids(made)[0]
+                    if (
+                        isinstance(made, Updated) and operation.type != "UPDATE"
+                    ):  # an ADD of a text that a skill has is an UPDATE of that skill
+                        operation = replace(operation, type="UPDATE", skill_id=skill_id)
+                    applied.append(AppliedOperation(index, operation, skill_id))
             log_skipped(logger, skipped)
             report = UpdateReport(tuple(applied), tuple(skipped))
             if self._binding is None or (self._deferring and key is None):
@@ -1246,23 +1255,23 @@ class Skillbook:
             self._state.watch = self._skill_changed
         return cache
 
-    def _ranking_by_words(self, ranker: Ranker | None) -> selection.Ranking | None:
-        """Return an index that ranks as the ranker does, or None unless the ranker is lexical."""
-        if not isinstance(self._ranker if ranker is None else ranker, LexicalRanker):
+    def _ranking_of(self, ranker: Ranker) -> selection.Ranking | None:
+        """Return an index of the book that ranks as the ranker does, or None if the ranker has none."""
+        if not isinstance(ranker, LexicalRanker | MeaningRanker):
             return None
-        if self._ranking is None:
-            self._ranking = selection.Ranking(self._state)
+        if type(ranker) not in self._rankings:
+            self._rankings[type(ranker)] = selection.Ranking(self._state, ranker.index())
             self._state.watch = self._skill_changed
-        return self._ranking
+        return self._rankings[type(ranker)]
 
     def _shown_at(self, version: int) -> BookState:
         assert self._journal is not None
         return self._bound().shown_at(self._state, self._journal, version)
 
     def _ranked(self, query: str) -> Iterable[Skill]:
-        """Return the active skills, the most relevant ones first."""
-        by_words = self._ranking_by_words(None)
-        return selection.ranked(self.skills(), query, self._ranker) if by_words is None else by_words.all(query)
+        """Return the active skills that fit and the pinned ones, the most relevant ones first."""
+        ranking = self._ranking_of(self._ranker)
+        return selection.ranked(self.skills(), query, self._ranker) if ranking is None else ranking.all(query)
 
     def _skill_changed(self, before: Skill | None, after: Skill | None) -> None:
         """Tell the caches about a change. The state calls this in the middle of it, on the thread that has the lock."""
@@ -1271,8 +1280,9 @@ class Skillbook:
         for cache in self._prompts.values():
             cache.skill_changed(before, after)
         changed = after if before is None else before
-        if self._ranking is not None and changed is not None:
-            self._ranking.skill_changed(changed.id)
+        if changed is not None:
+            for ranking in self._rankings.values():
+                ranking.skill_changed(changed.id)
         if self._copies is not None:
             self._copies.skill_changed(before, after, self.version)
 

@@ -466,11 +466,14 @@ def _timed_case(case: SkillCase, at: str) -> SkillCase:
     return replace(case, made_at=case.made_at or at, last_run_at=case.last_run_at or (at if was_run else ""))
 
 
-def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
+def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added | Updated:
+    """Return the event of an ADD. If a skill has the same text, its sources, cases and counters are added to that."""
     if operation.skill_id and operation.skill_id in state.skills:
         raise EventRefusedError(f"there is already a skill {operation.skill_id!r}; use UPDATE to change it")
     if operation.content is None:
         raise EventRefusedError("ADD requires content")
+    if operation.content.strip() and (known := state.with_text(operation.content)) is not None:
+        return _updated_by(known, replace(operation, section="", content=known.content), at)
     wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
     event = added(
         state,

@@ -9,7 +9,7 @@ from operator import attrgetter, mul
 from typing import Final, NamedTuple, final
 
 from ace.retrieval import helpfulness, proven_relevance
-from ace.retrieval.lexical import LexicalIndex
+from ace.retrieval.lexical import SkillIndex
 from ace.skill import InsightSource, Skill
 from ace.skillbook.line_formats import LineFormat
 from ace.skillbook.state import BookState
@@ -66,30 +66,35 @@ def estimate_tokens(text: str) -> int:
 
 
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
-    """Return the skills in order: pinned ones, then the most relevant and helpful; ties keep the order of the book."""
+    """Return the pinned skills, then the others, the most relevant and helpful first; ties keep the order of the book.
+
+    With a question, skills that are not relevant to it are left out, unless they are pinned.
+    """
     if query is None:
         return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
     scores = ranker(query, skills)
     if len(scores) != len(skills):
         raise ValueError(f"the ranker returned {len(scores)} scores for {len(skills)} skills")
     keys = [(-proven_relevance(score, skill), -helpfulness(skill)) for score, skill in zip(scores, skills, strict=True)]
-    return _pinned_skills_first([skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)])
+    chosen = [place for place, skill in enumerate(skills) if scores[place] > 0 or skill.pinned]
+    return _pinned_skills_first([skills[place] for place in sorted(chosen, key=keys.__getitem__)])
 
 
 @final
 class Ranking:
-    """An index of the active skills that ranks them by their words.
+    """An index of the active skills that ranks them.
 
-    The order is that of `ranked` with a `LexicalRanker`, but only the requested part of it is computed, and only skills
-    that have changed since the last question are indexed again.
+    The order is that of `ranked`, but only the requested part of it is computed, and only skills that have changed
+    since the last question are indexed again.
 
     Args:
         state: The book.
+        index: An empty index.
     """
 
-    def __init__(self, state: BookState) -> None:
+    def __init__(self, state: BookState, index: SkillIndex) -> None:
         self._state = state
-        self._index = LexicalIndex()
+        self._index = index
         self._pinned: set[str] = set()
         self._order_changes = -1
         self._changed: dict[str, None] = {}
@@ -118,9 +123,11 @@ class Ranking:
         """
         yielded, count, size = 0, _FIRST_RANKED, self._state.active_count
         while yielded < size:
-            for skill in self.first(query, min(count, size))[yielded:]:
-                yielded += 1
-                yield skill
+            found = self.first(query, min(count, size))
+            yield from found[yielded:]
+            if len(found) < count:
+                return
+            yielded = len(found)
             count *= _MORE_RANKED
 
     def _read(self) -> None:
@@ -175,6 +182,10 @@ def fitting(
     while too_many - fits > 1:
         if attempt > len(order):
             order = first(attempt)
+        if attempt > len(order):  # there are no more
+            count = attempt = len(order)
+            too_many = min(too_many, count + 1)
+            continue
         text = write(order[:attempt])
         if count_tokens(text) <= budget_tokens:
             fits, best = attempt, text

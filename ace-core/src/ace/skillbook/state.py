@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
-from ace.skill import ACTIVE, SimilarityDecision, Skill, similarity_pair
+from ace.skill import ACTIVE, PENDING, SimilarityDecision, Skill, normalised_text, similarity_pair
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +119,7 @@ class BookState:
 
     __slots__ = (
         "_active",
+        "_by_text",
         "_changes",
         "_unordered",
         "active_count",
@@ -151,6 +152,8 @@ class BookState:
         self._active: _ActiveSkills | None = None
         """Created on first use. Later changes are noted, and applied to it when it is used again."""
         self._changes: list[tuple[Skill | None, Skill | None, int]] = []
+        self._by_text: dict[str, dict[str, None]] | None = None
+        """The ids of the skills that have, or once had, a text. Created on first use."""
 
     def put(self, skill: Skill, position: int | None = None) -> None:
         """Add a skill at the end, or replace the one with the same id in its position.
@@ -180,6 +183,8 @@ class BookState:
             self.active_count -= before.status == ACTIVE
         self.active_count += skill.status == ACTIVE
         self.skills[skill.id] = skill
+        if self._by_text is not None and (before is None or before.content != skill.content):
+            self._by_text.setdefault(normalised_text(skill.content), {})[skill.id] = None
         if self._active is not None:
             self._note(before, skill, self.positions[skill.id])
         if self.watch is not None:
@@ -203,7 +208,7 @@ class BookState:
         self.positions = dict(zip(self.skills, positions, strict=True))
         self.next_position = max(positions, default=-1) + 1
         self._unordered = any(map(operator.gt, positions, positions[1:]))
-        self._active = None
+        self._active = self._by_text = None
         for skill in skills:
             section = self.sections.get(skill.section)
             if section is None:
@@ -224,6 +229,19 @@ class BookState:
         if self.watch is not None:
             self.watch(skill, None)
         del self.positions[skill_id]
+
+    def with_text(self, content: str) -> Skill | None:
+        """Return the active or pending skill that has this text, if there is one; see `normalised_text`."""
+        if self._by_text is None:
+            self._by_text = {}
+            for skill in self.ordered_skills().values():
+                self._by_text.setdefault(normalised_text(skill.content), {})[skill.id] = None
+        text = normalised_text(content)
+        for id in self._by_text.get(text, ()):
+            known = self.skills.get(id)
+            if known is not None and known.status in (ACTIVE, PENDING) and normalised_text(known.content) == text:
+                return known
+        return None
 
     def free_id(self, section: str) -> tuple[str, int]:
         """Return an unused id for a new skill of the section, and its number."""
@@ -312,7 +330,7 @@ class BookState:
         """Take over the contents of another state, which must not be used afterwards; the watcher is kept."""
         self.skills, self.positions, self.sections = other.skills, other.positions, other.sections
         self.decisions, self.active_count = other.decisions, other.active_count
-        self._active = None
+        self._active = self._by_text = None
         self.next_id, self.id_floor = other.next_id, other.id_floor
         self.next_position, self._unordered = other.next_position, other._unordered
         self.order_changes += 1

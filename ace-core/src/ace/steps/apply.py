@@ -125,7 +125,7 @@ class ApplyStep:
             logger.info("The operations are not applied a second time: %s", error)
         else:
             _tell(ctx, report)
-            _tell_proofs(ctx, notes, batch, report)
+            _tell_proofs(ctx, notes, batch.operations, report)
             if INSIGHTS in ctx.metadata or ARTIFACT in ctx.metadata:
                 return ctx.replace(metadata={**ctx.metadata, APPLIED: report})
         return ctx
@@ -246,11 +246,13 @@ def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
     emit(SkillsChanged(run_of(ctx), str(ctx.metadata.get("trace_id", "")), applied, skipped))
 
 
-def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], batch: UpdateBatch, report: UpdateReport) -> None:
+def _tell_proofs(
+    ctx: ACEStepContext, notes: Sequence[ProofNote], operations: Sequence[UpdateOperation], report: UpdateReport
+) -> None:
     """Emit the results of the proofs of a sample."""
     if not is_observed() or not notes:
         return
-    ids = {id(batch.operations[done.index]): done.skill_id for done in report.applied}
+    ids = {id(operations[done.index]): done.skill_id for done in report.applied}
     for note in notes:
         operation = note.operation
         emit(

@@ -14,7 +14,7 @@ from ace.cases.values import competes, with_example
 from ace.pipeline import PipelineCancelled
 from ace.proofs import CaseOutcome, CaseProver
 from ace.protocols.errors import LLMError
-from ace.retrieval import LexicalRanker
+from ace.retrieval import MeaningRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import stop_if_cancelled
@@ -206,7 +206,7 @@ def older_cases(prover: CaseProver, skills: Sequence[Skill], asked: Mapping[str,
     """
     found: dict[str, str] = {}
     older = [skill for skill in skills if any(_may_be_broken(case, asked) for case in skill.cases)]
-    ranker = LexicalRanker()
+    ranker = MeaningRanker()
     for new in skills:
         if not most or not any(case.id in asked for case in new.cases):
             continue

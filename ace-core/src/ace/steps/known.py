@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.calls.model_calls import redactor_for
 from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
 from ace.skill import Skill, SkillCase, join_cases
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_cases, with_trace_read
+from ace.steps.judging import with_judged_cases
+from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_trace_read
 
 if TYPE_CHECKING:
     from ace.steps.reflect import ReflectStep
@@ -33,10 +33,14 @@ class KnownStep:
     case is added to that skill, and `ReflectStep` and `UpdateStep` make no call. Without such a skill, nothing is
     asked. In a live run, the agent's answer is used. From this step on, a sample is in the background.
 
+    The tail has this step twice: before `ReflectStep`, for the corrections that are known without it, and after it, for
+    those that the reflection names. A case is looked up once.
+
     Args:
         prover: Asks the questions.
         shares_limit_with: The step that reflects. Together they work on as many samples at once as it does alone.
         allow: The classes of sensitive text that are neither redacted in cases nor in what the agent is asked.
+        is_boundary: Whether the background begins here; it does not where the step follows `ReflectStep`.
     """
 
     requires = frozenset({"trace", "skillbook"})
@@ -45,10 +49,16 @@ class KnownStep:
     max_workers = 3
 
     def __init__(
-        self, prover: CaseProver, *, shares_limit_with: ReflectStep | None = None, allow: Collection[str] = ()
+        self,
+        prover: CaseProver,
+        *,
+        shares_limit_with: ReflectStep | None = None,
+        allow: Collection[str] = (),
+        is_boundary: bool = True,
     ) -> None:
         self.prover = prover
         self.agent = prover.agent
+        self.async_boundary = is_boundary
         self.allow = frozenset(allow)
         self.shares_limit_with = shares_limit_with
         if shares_limit_with is not None and shares_limit_with.max_workers != self.max_workers:
@@ -72,19 +82,28 @@ class KnownStep:
             return ctx
         stop_if_cancelled()
         needed(ctx.trace, "trace", self)
+        done = case_holders(ctx)
+        if "cases" in ctx.metadata and all(case.id in done for case in sample_cases(ctx)):
+            return ctx
         book = needed(ctx.skillbook, "skillbook", self)
         with model_calls_for(ctx, PROVE_ROLE, allow=self.allow):
-            redactor = redactor_for(getattr(self.agent, "llm", None))
-            read = await calling.function(partial(read_trace_of, ctx))
-            ctx = with_trace_read(ctx, read)
-            # The agent that answered in this run is also asked to prove what the run teaches.
-            again = ctx.agent_output is not None
-            ctx = await calling.function(partial(with_cases, ctx, read, redactor, can_be_asked_again=again))
+            if "cases" not in ctx.metadata:
+                read = await calling.function(partial(read_trace_of, ctx))
+                # The agent that answered in this run is also asked to prove what the run teaches.
+                again = ctx.agent_output is not None
+                reflector = getattr(self.shares_limit_with, "reflector", None)
+                ctx, read = await with_judged_cases(
+                    calling, ctx, read, reflector, agent=self.agent, allow=self.allow, can_be_asked_again=again
+                )
+                ctx = with_trace_read(ctx, read)
             known: dict[str, str] = {}
             holders: dict[str, tuple[str, ...]] = {}
             answers: dict[str, tuple[str, str]] = {}
             seen: dict[str, str] = {}
+            live_answer = "" if ctx.agent_output is None else ctx.agent_output.final_answer
             for case in sample_cases(ctx):
+                if case.id in done:
+                    continue
                 if ctx.agent_output is not None and ctx.sample is not None:
                     self.prover.remember(case, ctx.sample)
                 skills = book.skills()
@@ -92,7 +111,7 @@ class KnownStep:
                 holders[case.id] = tuple(skill.id for skill in holding)
                 if not holding or not self.prover.can_judge(case):
                     continue
-                found = await self._answered(calling, ctx, case, skills, holders[case.id], read["answer"])
+                found = await self._answered(calling, ctx, case, skills, holders[case.id], live_answer)
                 if found is None:
                     continue
                 answer, skill_id = found
@@ -103,8 +122,14 @@ class KnownStep:
                         # Other skills may be shown by the time the sample is in the lane.
                         joined = [_with_case(skill, case) if skill.id == skill_id else skill for skill in skills]
                         seen[case.id] = await calling.function(partial(self.prover.setting, case, joined))
-        result = {"known_cases": known, "case_holders": holders, "known_answers": answers, "known_seen": seen}
-        return ctx.replace(metadata={**ctx.metadata, **result, "lookup_workers": self.max_workers})
+        result: dict[str, Mapping[str, object]] = {
+            "known_cases": known,
+            "case_holders": holders,
+            "known_answers": answers,
+            "known_seen": seen,
+        }
+        merged = {name: {**ctx.metadata.get(name, {}), **found} for name, found in result.items()}
+        return ctx.replace(metadata={**ctx.metadata, **merged, "lookup_workers": self.max_workers})
 
     async def _answered(
         self,

@@ -13,7 +13,8 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.calls.model_calls import redactor_for
 from ace.context import ACEStepContext
 from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, stop_if_cancelled
-from ace.steps.trace_facts import is_known, open_cases, read_trace_of, with_cases, with_trace_facts
+from ace.steps.judging import with_judged_cases
+from ace.steps.trace_facts import is_known, open_cases, read_trace_of, with_judgements, with_trace_facts
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
@@ -27,10 +28,11 @@ class ReflectStep:
     """Asks the reflector what can be learned from a trace. From this step on, a sample is in the background.
 
     The reflector receives the whole trace, and the fields that were recognised in it; one that takes `cases` also
-    receives those found in the trace (`ace.cases`), and one that takes `standard_trace` the trace as it was read. If
-    `KnownStep` found that the skillbook already answers them all, the reflector is not asked, and the reflection is
-    empty. If the run was cancelled, the sample ends here. In a run with a `reflection_window`, the reflector also
-    receives the most recent reflections, as `recent_reflections`.
+    receives those found in the trace (`ace.cases`), and one that takes `standard_trace` the trace as it was read. The
+    judgements of a person that it names are checked, and those that are accepted become cases. If `KnownStep` found
+    that the skillbook already answers all cases, the reflector is not asked, and the reflection is empty. If the run
+    was cancelled, the sample ends here. In a run with a `reflection_window`, the reflector also receives the most
+    recent reflections, as `recent_reflections`.
 
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
@@ -86,12 +88,12 @@ class ReflectStep:
         trace = needed(ctx.trace, "trace", self)
         # Reading a large trace takes long enough to block an event loop.
         read = await calling.function(partial(read_trace_of, ctx))
+        ctx, read = await with_judged_cases(calling, ctx, read, self.reflector, allow=self.allow)
         ctx = with_trace_facts(ctx, read, keep_read=self.keep_read)
         if is_known(ctx):
             return ctx.replace(reflection=_nothing_new())
         with model_calls_for(ctx, "Reflector", allow=self.allow):
             redactor = redactor_for(getattr(self.reflector, "llm", None))
-            ctx = await calling.function(partial(with_cases, ctx, read, redactor))
             further = _taken(self.reflector, {"cases": open_cases(ctx)}, {"standard_trace": read})
             reflection = await call_reflector(
                 calling,
@@ -107,6 +109,9 @@ class ReflectStep:
                 **further,
                 **recent_reflections_for(ctx),
             )
+            judgements = reflection.judgements
+            judged = partial(with_judgements, ctx, read, judgements, redactor, keep_read=self.keep_read)
+            ctx = await calling.function(judged) if judgements else ctx
         return ctx.replace(reflection=reflection)
 
 

@@ -87,10 +87,10 @@ def learning_tail(
             max_adds, sections, gate, prove and so on.
 
     Returns:
-        Known, Reflect, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested. Known
-        and Prove are omitted if skills are not proven, or with `provenance="ids"`. Insights requires `insights`, and
-        adds a step after Apply that records the status of the insights. Gate requires `gate`. With `artifacts`, there
-        is a step before Apply that writes the drafts, and one after it that completes them.
+        Known, Reflect, Known, Tag, Insights, Update, Prove, Gate, Apply, then Deduplicate and Checkpoint if requested.
+        Known and Prove are omitted if skills are not proven, or with `provenance="ids"`. Insights requires `insights`,
+        and adds a step after Apply that records the status of the insights. Gate requires `gate`. With `artifacts`,
+        there is a step before Apply that writes the drafts, and one after it that completes them.
 
     Raises:
         ValueError: `prove` is True and no agent is given, `reflections_per_call` or `min_confidence` is out of range,
@@ -143,7 +143,9 @@ def tail_steps(
     update = UpdateStep(skill_manager, allow=allow, proof=proof, settings=settings)
     steps: list[StepProtocol[ACEStepContext]] = [reflect, TagStep(skillbook), update, apply]
     if prover is not None and proof is not None:
-        steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, apply]
+        known = KnownStep(prover, shares_limit_with=reflect, allow=allow)
+        known_after = KnownStep(prover, shares_limit_with=reflect, allow=allow, is_boundary=False)
+        steps = [known, reflect, known_after, *steps[1:-1], proof, apply]
     if settings.gate is not None:
         steps.insert(-1, GateStep(settings.gate, skillbook, apply=apply))
     client = getattr(reflector, "llm", None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ace.cases import cases_of, deciding_values
+from ace.cases import cases_of, deciding_values, judged_trace
 from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
 from ace.protocols.errors import attribute_of, encodable
@@ -24,6 +24,7 @@ from ace.skill import Evidence, Skill, SkillCase
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.logs.trace import StandardTrace
+    from ace.outputs import Judgement
     from ace.redaction import Redactor
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "values_to_hold",
     "was_corrected",
     "with_cases",
+    "with_judgements",
     "with_trace_facts",
     "with_trace_read",
     "without_trace_read",
@@ -225,12 +227,41 @@ def with_cases(
     """
     if "cases" in ctx.metadata:
         return ctx
+    return _with_cases_of(ctx, read, redactor, can_be_asked_again=can_be_asked_again)
+
+
+def _with_cases_of(
+    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
+) -> ACEStepContext:
     trace_id = str(ctx.metadata.get("trace_id", ""))
     cases_found = _cases(ctx, read, can_be_asked_again)
     found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in cases_found)
-    placed = [case for case in found if case is not None]
+    placed = [*sample_cases(ctx), *(case for case in found if case is not None)]
     cases = tuple({case.id: case for case in placed}.values())
     return ctx.replace(metadata={**ctx.metadata, "cases": cases})
+
+
+def with_judgements(
+    ctx: ACEStepContext,
+    read: StandardTrace,
+    judgements: Sequence[Judgement],
+    redactor: Redactor,
+    *,
+    keep_read: bool = False,
+) -> ACEStepContext:
+    """Return the context with the cases of the judgements that the reflector named.
+
+    Args:
+        ctx: The context.
+        read: Its trace, as `read_trace` returns it.
+        judgements: What the reflector named.
+        redactor: Finds personal data and keys.
+        keep_read: As for `with_trace_facts`.
+    """
+    judged = judged_trace(read, judgements, redactor)
+    if judged["corrections"] == read["corrections"]:
+        return ctx
+    return _with_cases_of(with_trace_facts(ctx, judged, keep_read=keep_read), judged, redactor)
 
 
 def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
@@ -293,7 +324,7 @@ def is_known(ctx: ACEStepContext) -> bool:
 
 
 def was_corrected(case: SkillCase) -> bool:
-    """Return whether a person said what was wrong; the feedback of an environment is not a rule."""
+    """Return whether a person or the error of a tool said what was wrong; that of an environment is not a rule."""
     if case.check.kind == "environment" or not case.correction.strip():
         return False
     return bool(deciding_values(case)) or len(content_words(case.correction)) >= _LEAST_WORDS
@@ -323,7 +354,7 @@ def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -
     return [
         # The feedback of an environment on one answer is not a correction that a rule could repeat.
         _replaced(case, correction="")
-        if case.check.kind != "environment"
+        if case.check.kind not in ("environment", "call")
         and case.correction not in spoken
         and (judged or says_only_the_truth(case.correction, case.expected))
         else case

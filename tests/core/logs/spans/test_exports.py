@@ -28,7 +28,6 @@ def test_sample_files(name: str) -> None:
     assert (run.task, run.answer, run.success, run.score) == (TASK, ANSWER, False, 0.0)
     assert steps_of(run) == [ASKED, CALL, FAILED, TOLD]
     assert WRONG in run.reason
-    assert run.to_trace()["corrections"]
 
 
 def test_the_sample_file_of_weave() -> None:

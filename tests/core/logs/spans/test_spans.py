@@ -15,6 +15,7 @@ from ace.logs import LogHead, Problem, Run, file_source, live_source, read_runs,
 from ace.logs.formats.spans.otel import SpansReader
 from ace.logs.reading import read_source, reader_for, readers
 from ace.protocols import TraceConversionError
+from tests.support.corrected_chats import judged
 
 Json = dict[str, Any]
 
@@ -320,7 +321,8 @@ def test_a_correction_in_a_conversation_is_found() -> None:
     run = run_of(
         otlp(span(1, 0, "chat", {**CHAT, "gen_ai.input.messages": messages, "gen_ai.output.messages": answer}))
     )
-    assert [(found["wrong"], found["right"]) for found in run.to_trace()["corrections"]] == [("2:30 pm", "14h30")]
+    found = judged(run.to_trace(), "14h30")["corrections"]
+    assert [(correction["wrong"], correction["right"]) for correction in found] == [("2:30 pm", "14h30")]
 
 
 def test_scores_of_evaluations_are_feedback() -> None:

@@ -1,4 +1,4 @@
-"""`ace inspect`: shows what is in logs, without a model."""
+"""`ace inspect`: shows what is in logs, without a model unless it is asked for judgements or a mapping."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def command(
     options: InspectOptions = _DEFAULT_OPTIONS,
     show: Annotated[int | None, Parameter(name="--show")] = None,
     everything: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    judgements: Annotated[bool, Flag] = False,
     propose: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Show what is in logs: runs, tasks, answers, failures, and what learning from them would cost.
 
-    No model is called, nothing is sent and nothing is written, except with --propose.
+    No model is called, nothing is sent and nothing is written, except with --judgements and --propose.
 
     For example:
 
@@ -47,6 +48,7 @@ def command(
         ace inspect ~/.codex/sessions --since 7d
         ace inspect --all
         ace inspect run.json --show 1
+        ace inspect chats/ --judgements
         ace inspect own.jsonl --propose --map own.toml
 
     Args:
@@ -54,6 +56,8 @@ def command(
         options: The settings.
         show: Print this run, counted from 1, as the reflector will see it.
         everything: Look at the default places of all known tools.
+        judgements: Let the model name the replies of people that say that an answer was wrong, after a confirmation,
+            and list each with its speaker, its quotes, the answer that it is about and the right value.
         propose: Let the model propose how to read a file of an unknown format. It is shown names of fields, types and
             a few redacted values, after a confirmation. The mapping goes to the file of --map, or into ace.toml.
         yes: Do not ask for confirmation.
@@ -70,6 +74,10 @@ def command(
         from ace.cli.proposing import propose_mapping
 
         return propose_mapping(paths, settings, assume_yes=yes, as_json=as_json)
+    if judgements:
+        from ace.cli.judging import show_judgements
+
+        return show_judgements(paths, settings, assume_yes=yes, as_json=as_json)
     return _inspected(paths, settings, show=show, is_everything=everything, as_json=as_json)
 
 

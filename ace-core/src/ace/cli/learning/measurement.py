@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ace.cli.console import note
 from ace.cli.learning.progress import answers_shown
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     OnAnswer = Callable[[JudgedAnswer], None]
 
-__all__ = ["Measurement", "MeasurementStopped"]
+__all__ = ["Measurement", "MeasurementStopped", "until_stopped"]
+
+T = TypeVar("T")
 
 _WITHOUT: Final = "without skills"
 _WITH: Final = "with skills"
@@ -46,6 +48,36 @@ class MeasurementStopped(Exception):
     def __init__(self, reached: str, reason: str) -> None:
         super().__init__(f"{reached} ({reason})")
         self.reason = reason
+
+
+def until_stopped(
+    work: Callable[[Budget, OnAnswer], T], max_cost: float | None, needed: int, *, quiet: bool = False
+) -> T:
+    """Make evaluations until a signal or the cost stops them, and show their progress.
+
+    Args:
+        work: Makes the evaluations with a budget, and calls a function with each answer.
+        max_cost: The limit of cost, in US dollars.
+        needed: How many answers the work takes.
+        quiet: Whether to show no progress.
+
+    Raises:
+        MeasurementStopped: A signal came, or the limit of cost was reached.
+    """
+    from ace.evaluation import Budget, UnfinishedEvaluationError
+
+    token = CancellationToken()
+
+    def stop_softly() -> None:
+        token.cancel()
+        note("ace: stopping after the current answers; press Ctrl-C again to stop immediately")
+
+    budget = Budget(max_cost, token)
+    try:
+        with answers_shown(needed, quiet=quiet) as on_answer:
+            return run_interruptibly(lambda: work(budget, on_answer), on_first=stop_softly, on_second=lambda: None)
+    except UnfinishedEvaluationError as error:
+        raise MeasurementStopped(error.reached, token.reason) from error
 
 
 @dataclass(frozen=True)
@@ -88,25 +120,13 @@ class Measurement:
         Raises:
             MeasurementStopped: A signal came, or the limit of cost was reached.
         """
-        from ace.evaluation import Budget, UnfinishedEvaluationError
-
-        token = CancellationToken()
-
-        def stop_softly() -> None:
-            token.cancel()
-            note("ace: stopping after the current answers; press Ctrl-C again to stop immediately")
-
-        budget = Budget(self.max_cost, token)
         needed = self.answers_needed(list(books.values()), leave_one_out=leave_one_out)
-        try:
-            with answers_shown(needed, quiet=quiet) as on_answer:
-                return run_interruptibly(
-                    lambda: self._report(budget, books, training, on_answer, leave_one_out=leave_one_out),
-                    on_first=stop_softly,
-                    on_second=lambda: None,
-                )
-        except UnfinishedEvaluationError as error:
-            raise MeasurementStopped(error.reached, token.reason) from error
+        return until_stopped(
+            lambda budget, on_answer: self._report(budget, books, training, on_answer, leave_one_out=leave_one_out),
+            self.max_cost,
+            needed,
+            quiet=quiet,
+        )
 
     def _report(
         self,

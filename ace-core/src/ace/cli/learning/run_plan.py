@@ -95,7 +95,7 @@ class RunPlan:
                 self._check_model(client, reflector, counts, len(inputs) * self.settings.epochs, gathered)
             is_dry_run = self.options.dry_run
             with opened_skillbook(target, is_dry_run=is_dry_run, quiet=True) as (book, place):
-                run = self._chosen_run(book)
+                run = self._chosen_run(book, resume=self._resumes)
                 left = self._left(book, place, inputs, run)
                 if left and not is_new:
                     self._check_model(client, reflector, counts, left, gathered)
@@ -132,6 +132,31 @@ class RunPlan:
             failed=len(report.failures) - report.unreadable,
             has_problems=report.unreadable > 0 and not self.command.is_about_some_inputs,
         )
+
+    def learn_into(
+        self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[Any], client: LLMClientLike, *, way_on: str
+    ) -> tuple[RunReport, str]:
+        """Learn from inputs into an open skillbook, for a command that does more than that.
+
+        An unfinished run over the same inputs is resumed.
+
+        Args:
+            book: The skillbook that learns.
+            place: Where it is open.
+            inputs: What is learned from.
+            client: The client of the model, which answers.
+            way_on: What to do after the run was interrupted.
+
+        Returns:
+            The report, and what stopped the run.
+        """
+        counts = RunCounts()
+        templates = read_templates(self.settings.prompts, client)
+        reflector = reflector_from_settings(self.settings, client, templates)
+        runner = self.command.runner(client, reflector, templates, self.learning_options(book, place))
+        run = self._chosen_run(book, resume=bool(unfinished_runs(book)))
+        done = self._learn(runner, book, place, inputs, counts, run, way_on)
+        return counts.report(book, read=len(inputs), problems=(), failed=done.failed), done.stopped_by
 
     def _looked_at(self, gathered: GatheredTraces) -> int | None:
         """Ask where the runs are in doubt, before anything is paid for; return an exit code if none is learned from."""
@@ -174,6 +199,7 @@ class RunPlan:
         inputs: Sequence[Any],
         counts: RunCounts,
         run: _ChosenRun,
+        way_on: str = "",
     ) -> _Done:
         results: list[Results] = []
         stopped_by = _run_learning(
@@ -184,7 +210,7 @@ class RunPlan:
             total=len(inputs) * self.settings.epochs,
             noun=self.command.noun,
             quiet=self.as_json or self.command.is_told_by_trace,
-            way_on=self._way_on(place),
+            way_on=way_on or self._way_on(place),
         )
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         problems = self.command.problems(results[0]) if results else ()
@@ -339,11 +365,9 @@ class RunPlan:
         of_loop = [self.settings.insights, *(artifacts.rglob("*") if artifacts.is_dir() else ())]
         return frozenset(path.resolve() for path in (*written, *older, *of_loop))
 
-    def _chosen_run(self, book: Skillbook) -> _ChosenRun:
+    def _chosen_run(self, book: Skillbook, *, resume: bool) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.settings.run.shuffle, **self.command.run_identity}
-        return _run_over_inputs(
-            self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
-        )
+        return _run_over_inputs(self.command.name, self.paths, same, book, resume=resume, gives_up=self.options.give_up)
 
     def _run(
         self,

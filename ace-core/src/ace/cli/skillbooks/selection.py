@@ -15,7 +15,7 @@ __all__ = ["bare_id", "chosen_skills", "find_active", "find_skill", "part_of", "
 
 
 def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None) -> list[Skill]:
-    """Return the skills, the most relevant first if a question or a budget is given.
+    """Return the skills: with a question, only those that fit it and the pinned ones, the most relevant first.
 
     Args:
         skills: The skills to choose from.
@@ -29,11 +29,11 @@ def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None
     """
     if query is None and budget is None:
         return list(skills)
-    from ace.retrieval import LexicalRanker
+    from ace.retrieval import MeaningRanker
     from ace.skillbook.line_formats import FORMATS
     from ace.skillbook.selection import estimate_tokens, fitting, ranked, write_ranked
 
-    order = ranked(skills, query, LexicalRanker())
+    order = ranked(skills, query, MeaningRanker())
     if budget is None:
         return order
     written: dict[str, Sequence[Skill]] = {"": ()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.providers.local.model_files import model_file
 from ace.providers.local.server import Reply, ServerSettings, answer_in, refusal_in, shared_server
 from ace.providers.request_outcomes import UsageAccount
-from ace.providers.structured_answers import prompt_messages, valid_answer
+from ace.providers.structured_answers import described, prompt_messages, structure_of, valid_answer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -300,8 +300,6 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-# Negated classes in patterns make the server's parser fail, and cut sentences; it ignores annotations.
-_DROPPED = frozenset({"pattern", "format", "title", "description", "default", "examples"})
 _Schema = dict[str, Any]
 
 
@@ -309,8 +307,7 @@ _Schema = dict[str, Any]
 def constraint(response_model: type[BaseModel]) -> _Schema:
     """Return the JSON schema with which the server constrains the answer.
 
-    Every field of an object is required and no other is allowed: a small model omits what is optional. Patterns are
-    dropped; the answer is validated afterwards anyway.
+    Every field of an object is required and no other is allowed: a small model omits what is optional.
 
     Args:
         response_model: The class of the answer.
@@ -320,7 +317,7 @@ def constraint(response_model: type[BaseModel]) -> _Schema:
         >>> constraint(SkillTag)["required"]
         ['id', 'tag']
     """
-    schema: _Schema = _strict(response_model.model_json_schema())
+    schema: _Schema = _strict(structure_of(response_model))
     return schema
 
 
@@ -329,74 +326,11 @@ def _strict(node: Any) -> Any:
         return [_strict(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept: _Schema = {}
-    for name, value in node.items():
-        if name in ("properties", "$defs"):
-            kept[name] = {key: _strict(inner) for key, inner in value.items()}
-        elif name not in _DROPPED:
-            kept[name] = value if name in ("enum", "const", "required") else _strict(value)
-    if kept.get("properties"):
+    kept = {name: _strict(value) for name, value in node.items()}
+    if isinstance(kept.get("properties"), dict) and kept["properties"]:
         kept["required"] = list(kept["properties"])
         kept["additionalProperties"] = False
     return kept
-
-
-@lru_cache(maxsize=64)
-def described(response_model: type[BaseModel]) -> str:
-    """Return the instruction that names the fields of the answer, as text.
-
-    Args:
-        response_model: The class of the answer.
-
-    Example:
-        >>> from ace.outputs import SkillTag
-        >>> print(described(SkillTag))
-        Answer with one JSON object that has these fields:
-        - id (text): The id of a skill, such as geography-00001.
-        - tag (text): helpful, harmful or neutral.
-    """
-    schema = response_model.model_json_schema()
-    lines = ["Answer with one JSON object that has these fields:", *_fields(schema, schema.get("$defs", {}), "")]
-    return "\n".join(lines)
-
-
-def _fields(schema: _Schema, definitions: Mapping[str, _Schema], indent: str) -> Iterator[str]:
-    for name, field_schema in schema.get("properties", {}).items():
-        node = _resolved(field_schema, definitions)
-        description = field_schema.get("description") or node.get("description") or ""
-        yield f"{indent}- {name} ({_kind(node, definitions)})" + (f": {description}" if description else "")
-        items = _resolved(node.get("items", {}), definitions)
-        yield from _alternatives(items or node, definitions, f"{indent}  ")
-
-
-def _alternatives(node: _Schema, definitions: Mapping[str, _Schema], indent: str) -> Iterator[str]:
-    variants = [_resolved(variant, definitions) for variant in node.get("anyOf", ())]
-    objects = [variant for variant in variants if "properties" in variant]
-    if len(objects) < 2:
-        yield from _fields(objects[0] if objects else node, definitions, indent)
-        return
-    for number, variant in enumerate(objects, 1):
-        yield f"{indent}{'either' if number == 1 else 'or'}"
-        yield from _fields(variant, definitions, f"{indent}  ")
-
-
-def _resolved(node: _Schema, definitions: Mapping[str, _Schema]) -> _Schema:
-    reference = node.get("$ref", "")
-    return definitions.get(reference.rpartition("/")[2], {}) if reference else node
-
-
-def _kind(node: _Schema, definitions: Mapping[str, _Schema]) -> str:
-    if "const" in node:
-        return f'always "{node["const"]}"'
-    if "enum" in node:
-        return " or ".join(f'"{value}"' for value in node["enum"])
-    if node.get("type") == "array":
-        items = _resolved(node.get("items", {}), definitions)
-        return "list of texts" if items.get("type") == "string" else "list, may be empty"
-    if node.get("type") == "string":
-        return f"text of at most {node['maxLength']} characters" if "maxLength" in node else "text"
-    type_name = str(node.get("type", "value"))
-    return {"integer": "whole number", "boolean": "true or false"}.get(type_name, type_name)
 
 
 _UNUSED_SETTINGS = ("api_base", "api_key")

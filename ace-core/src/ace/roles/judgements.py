@@ -1,0 +1,160 @@
+"""Finds the judgements of a person in a trace, before a small model reflects, and for `ace inspect --judgements`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import Field
+
+from ace._internal.arguments import checked_class, whole_number
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import redactor_for
+from ace.cases import Reply, messages_of, redacted_messages, replies_in
+from ace.outputs import Judgement, JudgementsOutput, LenientOutput, Raw, Text
+from ace.protocols.llm import AnyLLMClient
+from ace.roles.prompts import (
+    JUDGEMENTS_PROMPT,
+    SMALL_MODEL_JUDGEMENT_PROMPT,
+    SMALL_MODEL_RIGHT_ANSWER_PROMPT,
+    Fence,
+    PromptTemplate,
+)
+from ace.roles.rendering import cut_middle
+from ace.roles.role_answers import checked_client, usable_answer
+
+__all__ = ["JudgementFinder", "SmallModelJudgementFinder"]
+
+_MOST_BYTES: Final = 90_000
+"""The maximum size of the messages in the prompt."""
+_MOST_BYTES_OF_A_TEXT: Final = 400
+"""Of a task, an answer or a reply that a small model sees: the middle of a longer one is cut."""
+_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
+_WRONG: Final = "the answer was wrong"
+
+
+@checked_class
+class JudgementFinder:
+    """Asks a model which messages of a trace say that an answer of the agent was wrong.
+
+    Learning does not need it: `Reflector` names the judgements in the answer that it gives anyway.
+
+    Args:
+        llm: The client of the model.
+        max_retries: How often the model is asked again if an answer is not usable.
+
+    Example:
+        >>> from ace.providers import LiteLLMClient
+        >>> JudgementFinder(LiteLLMClient("gpt-4o-mini")).find_judgements({"question": "2+2?", "answer": "4"})
+        []
+    """
+
+    def __init__(self, llm: AnyLLMClient, *, max_retries: int = 3) -> None:
+        self.llm = checked_client(llm)
+        self.max_retries = whole_number("max_retries", max_retries, least=0)
+        self._template = PromptTemplate(
+            JUDGEMENTS_PROMPT, role="JudgementFinder", known=("messages",), needed=("messages",)
+        )
+
+    def find_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements that the model names; `ace.cases.checked_judgements` checks them.
+
+        Without a message of a person after an answer, the model is not asked.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return finished(self._found(BLOCKING, trace))
+
+    async def afind_judgements(self, trace: Mapping[str, Any]) -> list[Judgement]:
+        """Return the judgements that the model names, without blocking the event loop.
+
+        Args:
+            trace: The trace, as `read_trace` returns it.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._found(ON_LOOP, trace)
+
+    async def _found(self, calling: Calling, trace: Mapping[str, Any]) -> list[Judgement]:
+        if not replies_in(trace):
+            return []
+        prompt = await calling.function(lambda: self._prompt(trace))
+        answer = await usable_answer(
+            calling, self.llm, prompt, JudgementsOutput, _no_problem, role="Judgements", max_retries=self.max_retries
+        )
+        return answer.judgements
+
+    def _prompt(self, trace: Mapping[str, Any]) -> str:
+        messages = messages_of(redacted_messages(trace, redactor_for(self.llm)))
+        shown = "\n\n".join(f"[{message.place}] {message.speaker}\n{message.text}" for message in messages)
+        text, _ = cut_middle(shown, _MOST_BYTES)
+        return self._template.fill({"messages": Fence([text]).around(text)})
+
+
+class _Meaning(LenientOutput):
+    """What a reply means: with further kinds to choose from, such a model does not call every reply a correction."""
+
+    reply: Literal["the answer was wrong", "a new wish", "a further question", "a further task", "thanks or a remark"]
+    raw: Raw = Field(default_factory=dict)
+
+
+class _RightAnswer(LenientOutput):
+    """The right answer in a reply or the answer after it."""
+
+    right: Text = Field(default="", json_schema_extra={"maxLength": 200})
+    raw: Raw = Field(default_factory=dict)
+
+
+_Short = TypeVar("_Short", _Meaning, _RightAnswer)
+
+
+@checked_class
+class SmallModelJudgementFinder(JudgementFinder):
+    """Asks a small model, in a short question about each reply of a person, whether it says that the answer was wrong.
+
+    For each reply that does, a second question asks for the right answer. What was wrong is the whole answer. A reply
+    to a question of the agent is not asked about, because nothing was answered.
+
+    Args:
+        llm: The client of the model.
+        max_retries: How often the model is asked again if an answer is not usable.
+    """
+
+    async def _found(self, calling: Calling, trace: Mapping[str, Any]) -> list[Judgement]:
+        shown = await calling.function(lambda: redacted_messages(trace, redactor_for(self.llm)))
+        found: list[Judgement] = []
+        for reply in replies_in(shown):
+            if reply.answer.rstrip().endswith(_QUESTION_MARKS):
+                continue
+            exchange = _exchange(reply)
+            meaning = await self._asked(calling, SMALL_MODEL_JUDGEMENT_PROMPT, exchange, _Meaning)
+            if meaning.reply != _WRONG:
+                continue
+            right = (await self._asked(calling, SMALL_MODEL_RIGHT_ANSWER_PROMPT, exchange, _RightAnswer)).right
+            found.append(Judgement(message=reply.place, quote=reply.text, wrong=reply.answer, right=right))
+        return found
+
+    async def _asked(self, calling: Calling, prompt_template: str, exchange: str, answer: type[_Short]) -> _Short:
+        template = PromptTemplate(prompt_template, role="JudgementFinder", known=("exchange",), needed=("exchange",))
+        prompt = template.fill({"exchange": exchange})
+        return await usable_answer(
+            calling, self.llm, prompt, answer, _no_problem, role="Judgements", max_retries=self.max_retries
+        )
+
+
+def _no_problem(answer: object) -> None:
+    """Take every answer that validates."""
+
+
+def _exchange(reply: Reply) -> str:
+    """Return an exchange as lines; with each text on one line, no part of it can look like another line."""
+    texts = {"Task": reply.question, "Answer": reply.answer, "Reply": reply.text, "Next answer": reply.next_answer}
+    cut = {title: cut_middle(" ".join(text.split()), _MOST_BYTES_OF_A_TEXT)[0] for title, text in texts.items()}
+    return "\n".join(f"{title}: {' '.join(text.split())}" for title, text in cut.items() if text)

@@ -1,0 +1,57 @@
+"""The cases of a trace, from the corrections in it and from those that the reflector recognises before it reflects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ace.calls.calling import Calling, call_role
+from ace.calls.model_calls import redactor_for
+from ace.cases import judged_trace, replies_in
+from ace.protocols.roles import FindsJudgementsLike
+from ace.steps.context_access import model_calls_for
+from ace.steps.trace_facts import with_cases
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.logs.trace import StandardTrace
+
+__all__ = ["JUDGEMENT_ROLE", "with_judged_cases"]
+
+JUDGEMENT_ROLE = "Judgements"
+"""The role under which the calls that recognise judgements are counted and recorded."""
+
+
+async def with_judged_cases(
+    calling: Calling,
+    ctx: ACEStepContext,
+    read: StandardTrace,
+    reflector: object,
+    *,
+    agent: object = None,
+    allow: Collection[str] = (),
+    can_be_asked_again: bool = False,
+) -> tuple[ACEStepContext, StandardTrace]:
+    """Return the context with the cases of its trace, unless it already has them, and the trace with its corrections.
+
+    A reflector that satisfies `FindsJudgementsLike` is asked first, if a person wrote something after an answer.
+
+    Args:
+        calling: How the reflector is called.
+        ctx: The context.
+        read: Its trace, as `read_trace` returns it.
+        reflector: The reflector; None if there is none.
+        agent: The agent that will be asked; the keys of its client are redacted.
+        allow: The classes of sensitive text that are not redacted.
+        can_be_asked_again: As for `ace.cases.cases_of`.
+    """
+    if "cases" in ctx.metadata:
+        return ctx, read
+    with model_calls_for(ctx, JUDGEMENT_ROLE, allow=allow):
+        redactor = redactor_for(*(getattr(role, "llm", None) for role in (reflector, agent)))
+        if isinstance(reflector, FindsJudgementsLike) and not read["corrections"] and replies_in(read):
+            found = await call_role(calling, "reflector", reflector, "find_judgements", list, {"trace": read})
+            read = await calling.function(partial(judged_trace, read, found, redactor))
+        again = partial(with_cases, ctx, read, redactor, can_be_asked_again=can_be_asked_again)
+        return await calling.function(again), read
