@@ -123,13 +123,13 @@ def test_the_answer_of_its_own_case_is_removed_from_the_end_of_a_rule_that_passe
     assert (skill.content, skill.proof) == ("A boat takes 4 guests, and boats are rounded up.", "proven")
 
 
-@pytest.mark.parametrize("unproven", ["keep", "drop"])
+@pytest.mark.parametrize("unproven", ["pending", "drop"])
 def test_what_never_proves_is_pending_or_dropped(unproven: str) -> None:
     spoilt = correcting_script(TIDE, broken_by={TIDE.question: ""})  # the agent never answers it
     book = Skillbook()
     _, proofs = learned(book, spoilt, chats([TIDE]), unproven=unproven)
     assert book.skills() == []
-    pending = [(TIDE.rule, "failing", True)] if unproven == "keep" else []
+    pending = [(TIDE.rule, "failing", True)] if unproven == "pending" else []
     found = [(skill.content, skill.proof, TIDE.wrong in skill.reason) for skill in book.pending_skills()]
     assert found == pending
     assert proofs[0].passed is False

@@ -98,8 +98,9 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
 
 def _compared(case: SkillCase, answer: str) -> bool | None:
     right, expected = _values_of(case.check.value), _values_of(case.expected)
-    if len(right.exact) == len(expected.exact) == 1:
-        right = expected  # which has the unit of its number
+    is_quantity = len(expected.quantities) == 1 and len(tokens(case.expected)) <= 2
+    if is_quantity or len(right.exact) == len(expected.exact) == 1:
+        right = expected  # which has both the number and its unit
     found, asked = _values_of(answer, bare=right), _values_of(case.question)
     further = found.exact - expected.exact - right.exact - asked.exact
     is_wrong_number = case.check.kind == "numeric" and further & _values_of(case.wrong).exact

@@ -424,15 +424,20 @@ class BatchProofs:
         self.skills = _replaced(attempt.skills, proven)
 
     def _fail(self, operation: UpdateOperation, written: _Attempt, attempt: _Attempt, retries: int) -> None:
-        """Let an operation wait for a second run or a person, with the text that the role wrote, or drop it."""
+        """Let an operation with the text of the role wait for a second run or a person, or keep or drop it."""
         if self._settings.unproven == "drop":
             self._drop(operation, attempt, retries, "the case that taught it fails with it")
             return
-        reason = self._prover.hidden(written.problem)
+        is_pending = self._settings.unproven == "pending"
+        reason = self._prover.hidden(f"the case that taught it fails with it. {written.problem}")
         cases = self._results(operation, written)
-        for case in operation.cases:
-            self.asked.pop(case.id, None)  # no agent is shown the skill, so the final test does not ask
-        done = dataclasses.replace(operation, content=written.text, cases=cases, pending=reason)
+        if is_pending:
+            for case in operation.cases:
+                self.asked.pop(case.id, None)  # no agent is shown the skill, so the final test does not ask
+        else:
+            self.skills = written.skills
+        pending = reason if is_pending else ""
+        done = dataclasses.replace(operation, content=written.text, cases=cases, pending=pending)
         self.operations.append(done)
         after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(done, False, operation.cases[0].wrong, after, retries))

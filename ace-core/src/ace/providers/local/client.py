@@ -190,7 +190,9 @@ class LocalLLMClient:
     async def _structured(
         self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], options: dict[str, Any]
     ) -> StructuredAnswer:
-        system = "\n\n".join(filter(None, (options.pop("system", None), described(response_model))))
+        # A prompt with examples of its answer needs no description of fields, which distracts a small model from them.
+        fields = described(response_model) if _has_descriptions(response_model) else ""
+        system = "\n\n".join(filter(None, (options.pop("system", None), fields)))
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
         settings = {"response_format": schema, **options}
         return await valid_answer(
@@ -298,6 +300,10 @@ def _usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _has_descriptions(response_model: type[BaseModel]) -> bool:
+    return any(field.description for field in response_model.model_fields.values())
 
 
 _Schema = dict[str, Any]
