@@ -112,7 +112,6 @@ async def valid_answer(
 
 CACHE_MARK: Final[Mapping[str, str]] = {"type": "ephemeral"}
 """The value of `cache_control` at the end of a part that Anthropic's cache is to keep."""
-_ONE_OBJECT = "Answer with one JSON object and nothing else: no code fence, no text around it. It has these fields:"
 _NOTHING_ELSE = "Write nothing but this object: no code fence, no text around it."
 _AS_DESCRIBED = "Answer with one JSON object as described in the instructions above, and nothing else."
 
