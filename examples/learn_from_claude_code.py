@@ -59,8 +59,9 @@ def main() -> None:
         analyser = TraceAnalyser.from_client(LiteLLMClient("openai/scripted", api_base=model.api_base))
         analyser.run(traces)
     print("\nWhat was learned:")
-    for skill in analyser.skillbook.skills():
-        print(f"  [{skill.id}] {skill.content}")
+    # What no one judged is pending: kept, and shown to no agent before it is accepted.
+    for skill in analyser.skillbook.skills(include_invalid=True):
+        print(f"  [{skill.id}] {skill.status}: {skill.content}")
 
 
 if __name__ == "__main__":

@@ -60,8 +60,9 @@ def main() -> None:
         runner = OpenClaw.from_model(ace_llm=client)
         runner.run(sessions, max_in_flight=1)
         print(f"\n{runner.report.turns_learned} turns taught:")
-        for skill in runner.skillbook.skills():
-            print(f"  [{skill.id}] {skill.content}")
+        # What no one judged is pending: kept, and shown to no agent before it is accepted.
+        for skill in runner.skillbook.skills(include_invalid=True):
+            print(f"  [{skill.id}] {skill.status}: {skill.content}")
         runner.run(sessions)
         print(f"The second time, {runner.report.turns_known} turns were known already.")
 

@@ -21,7 +21,9 @@ def script(request: ScriptedRequest) -> Mapping[str, Any] | str:
     """A model that learns the correction, and follows its rules to the letter."""
     if request.role == "reflector":
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
-        return {**dict.fromkeys(texts, "The form was wrong."), "extracted_learnings": [{"learning": RULE}]}
+        named = {"message": "3", "quote": "No. Our tide table has the hour", "wrong": "2:30 pm", "right": "14h30"}
+        learned = {"extracted_learnings": [{"learning": RULE}], "judgements": [named]}
+        return {**dict.fromkeys(texts, "The form was wrong."), **learned}
     if request.role == "skill_manager":
         return {"reasoning": "", "operations": [{"type": "ADD", "section": "tides", "content": RULE}]}
     if request.role == "agent":

@@ -13,6 +13,6 @@ def test_the_example_learns_from_both_sessions() -> None:
     assert "Publish the package -> I could not finish" in told
     assert "Bash failed at 5: Exit code 1 ... FAILED (errors=1)" in told
     assert learned == (
-        "  [sessions-00001] Ask for the permission before you plan with a tool that may be denied.\n"
-        "  [sessions-00002] Run the tests before the first change, and again after the last one.\n"
+        "  [sessions-00001] active: Ask for the permission before you plan with a tool that may be denied.\n"
+        "  [sessions-00002] pending: Run the tests before the first change, and again after the last one.\n"
     )

@@ -12,8 +12,8 @@ def test_the_example_learns_from_both_sessions() -> None:
     told, _, learned = done.stdout.partition("\n3 turns taught:\n")
     assert "The user's next message was: Too long. In one sentence, please." in told
     assert learned == (
-        "  [claws-00001] Guard a division against an empty list.\n"
-        "  [claws-00002] Answer in one sentence.\n"
-        "  [claws-00003] Check the request when the provider refuses it; the same request fails again.\n"
+        "  [claws-00001] pending: Guard a division against an empty list.\n"
+        "  [claws-00002] pending: Answer in one sentence.\n"
+        "  [claws-00003] active: Check the request when the provider refuses it; the same request fails again.\n"
         "The second time, 3 turns were known already.\n"
     )

@@ -24,15 +24,19 @@ TIDE = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
 PIER = SkillCase.make("Which pier?", CaseCheck("contains", "B7"))
 
 
+SECTIONS = {"When is high water?": "tides", "Which pier?": "piers", "Who is on duty?": "duty"}
+
+
 class Reader:
-    """An agent that answers with all the skills it sees, and counts the questions."""
+    """An agent that answers with the skills of the section that a question is about, and counts the questions."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
     def generate(self, *, question: str, skillbook: Any, **kwargs: Any) -> AgentOutput:
         self.asked.append(question)
-        return AgentOutput(reasoning="", final_answer=" ".join(skill.content for skill in skillbook.skills()))
+        seen = [skill.content for skill in skillbook.skills() if skill.section == SECTIONS.get(question, skill.section)]
+        return AgentOutput(reasoning="", final_answer=" ".join(seen))
 
 
 @pytest.fixture
@@ -87,7 +91,7 @@ def test_a_new_skill_must_pass_its_own_case(book: Skillbook) -> None:
     case = SkillCase.make("Who is on duty?", CaseCheck("contains", "Petersen"))
     right = {"type": "ADD", "section": "duty", "content": "Ask for Petersen.", "cases": [case]}
     assert judged(book, right).reason == "1 case that failed passes"
-    assert not judged(book, {**right, "content": "Ask for somebody else."}).accepted
+    assert not judged(book, {**right, "content": "Ask for Mr Olsen."}).accepted
 
 
 def test_a_rewording_that_keeps_the_cases_is_accepted_and_asked_once(book: Skillbook) -> None:

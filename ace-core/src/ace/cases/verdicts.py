@@ -85,6 +85,8 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
     if case.check.kind in ("environment", "judge"):
         return None
     said = " ".join(answer.split())
+    if not said:
+        return False
     if case.expected and said == " ".join(case.expected.split()):
         return True
     if case.wrong and said == " ".join(case.wrong.split()):

@@ -97,12 +97,12 @@ class MeaningIndex:
             query: The question.
             limit: The maximum number to return; there are fewer if fewer fit.
         """
+        if limit < 1 or not len(self):
+            return []
         import numpy as np
 
         table = self._current()
         relevance, fits = self._relevance(table, query)
-        if limit < 1:
-            return []
         if limit < len(fits):
             proven = relevance[fits] * (1 + WEIGHT * table.helpfulness[fits])
             fits = fits[proven >= np.partition(proven, -limit)[-limit]]

@@ -700,7 +700,7 @@ class Skillbook:
             >>> len(book), book.accept_skill(id).is_active, len(book)
             (0, True, 1)
         """
-        return self._decide(operations.accepted, skill_id)
+        return self._changed(lambda at: operations.accepted(self._state, at, skill_id), skill_id)
 
     def reject_skill(self, skill_id: str, because: str) -> Skill:
         """Reject a skill, and return it: agents are not shown it, and learning adds no skill that says the same.
@@ -712,14 +712,15 @@ class Skillbook:
         Raises:
             ValueError: If there is no such skill, it is pinned or has been removed, or the reason is empty.
         """
-        return self._decide(operations.rejected, skill_id, because)
+        return self._changed(lambda at: operations.rejected(self._state, at, skill_id, because), skill_id)
 
-    def _decide(self, decided: Callable[..., Event], skill_id: str, *reason: str) -> Skill:
+    def _changed(self, event: Callable[[str], Event], skill_id: str) -> Skill:
+        """Make the event of a time, and return the skill after it."""
         with self._lock:
             at = self._now()
-            self._make(decided(self._state, at, skill_id, *reason))
-            for _, refused in self._committed(at).refused:
-                raise EventRefusedError(refused)
+            self._make(event(at))
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
             return self._state.skills[skill_id]
 
     def tag_skill(self, skill_id: str, tag: str, increment: int = 1) -> Skill:
@@ -738,12 +739,7 @@ class Skillbook:
         """
         instance_of("skill_id", skill_id, str)
         instance_of("tag", tag, str)
-        with self._lock:
-            at = self._now()
-            self._make(operations.tagged(skill_id, {tag: increment}, at))
-            for _, reason in self._committed(at).refused:
-                raise EventRefusedError(reason)
-            return self._state.skills[skill_id]
+        return self._changed(lambda at: operations.tagged(skill_id, {tag: increment}, at), skill_id)
 
     def remove_skill(self, skill_id: str, soft: bool = False) -> None:
         """Remove a skill; an unknown id is ignored.

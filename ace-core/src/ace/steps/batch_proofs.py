@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from ace.calls.calling import Calling, call_reflector
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import missing_values
+from ace.cases.recoveries import call_lacks
 from ace.cases.values import competes, inverted_number, tokens, with_example
 from ace.context import ACEStepContext
 from ace.proofs import CaseOutcome, CaseProver
@@ -555,6 +556,8 @@ def _narrowness(text: str, case: SkillCase) -> str:
 
 
 def _problem_with(case: SkillCase, answer: str) -> str:
+    if case.check.kind == "call":
+        return f"With it the answer {answer!r} {call_lacks(case.check.value, answer)}."
     right = case.expected or " ".join(case.check.value.splitlines())
     return f"With it the task was answered {answer!r}; right is {right!r}."
 
