@@ -74,7 +74,9 @@ class InstantClient:
 
 def learn(client: LLMClientLike, count: int, skillbook: Skillbook) -> list[str]:
     """Learn from the traces. Returns what is wrong with the outcome."""
-    traces = [{"question": f"What of case {number}?", "answer": "Nothing."} for number in range(count)]
+    traces = [
+        {"question": f"What of case {number}?", "answer": "Nothing.", "success": False} for number in range(count)
+    ]
     results = TraceAnalyser.from_client(client, skillbook=skillbook).run(traces)
     failed = [result.error for result in results if result.error is not None]
     if failed:

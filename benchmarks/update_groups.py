@@ -126,7 +126,7 @@ def learned(order: int, together: int, at_once: int) -> Calls:
     numbers = [number for number in range(RULES) for _ in range(REPEATS)]
     random.Random(order).shuffle(numbers)
     traces = [
-        {"question": f"What of rule {number}?", "answer": "I do not know.", "trace_id": f"t{place}"}
+        {"question": f"What of rule {number}?", "answer": "I do not know.", "success": False, "trace_id": f"t{place}"}
         for place, number in enumerate(numbers)
     ]
     model, book = RuleModel(), Skillbook()

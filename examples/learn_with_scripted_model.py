@@ -19,6 +19,7 @@ from examples.scripted_model import ScriptedModel
 SKILL = re.compile(r"\[([\w-]+)\] Send (\w+) by (\w+)\.")
 LEARNING = re.compile(r'"learning": "(Send \w+ by \w+\.)"')
 MATERIAL = re.compile(r"made of (\w+)\?")
+CITED = re.compile(r"^The agent cited: (.+)$", re.MULTILINE)
 JUDGEMENT = re.compile(r"(Correct|Incorrect): the answer .*'(\w+)'")
 
 
@@ -39,6 +40,7 @@ def reflector(prompt: str) -> Mapping[str, Any]:
     material = MATERIAL.findall(prompt)[-1]
     verdict, carrier = JUDGEMENT.findall(prompt)[-1]
     wrong = verdict == "Incorrect"
+    cited = [skill_id for ids in CITED.findall(prompt) for skill_id in ids.split(", ")]
     learning = f"Send {material} by {carrier}."
     return {
         "reasoning": f"The answer was {verdict.lower()}.",
@@ -47,9 +49,7 @@ def reflector(prompt: str) -> Mapping[str, Any]:
         "correct_approach": learning,
         "key_insight": learning,
         "extracted_learnings": [{"learning": learning}] if wrong else [],
-        "skill_tags": [
-            {"id": skill_id, "tag": "harmful" if wrong else "helpful"} for skill_id, _, _ in SKILL.findall(prompt)
-        ],
+        "skill_tags": [{"id": skill_id, "tag": "harmful" if wrong else "helpful"} for skill_id in cited],
     }
 
 

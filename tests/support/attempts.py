@@ -26,11 +26,11 @@ def attempts_script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]
     if request.role == "reflector":
         answer = _script(request)
         content: Any = getattr(answer, "content", answer)
-        evidence = _EVIDENCE.search(request.text)
+        evidence = _EVIDENCE.search(request.record)
         if isinstance(content, dict):
             for learning in content["extracted_learnings"]:
                 learning["evidence"] = "" if evidence is None else evidence[1]
-            if "LOSE" in request.text:
+            if "LOSE" in request.record:
                 content["extracted_learnings"].append({"learning": "LOSE everything.", "evidence": "src/a.ts"})
             if "BLAME" in request.text:
                 ids = dict.fromkeys(re.findall(r"\[([\w]+-\d{5})\]", request.text))

@@ -137,8 +137,7 @@ def correcting_script(*lessons: Lesson, broken_by: Mapping[str, str] | None = No
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
         if request.role == "reflector":
-            record = re.sub(r"\n# Skills\n.*?\n# Rest of the record\n", "", request.text, flags=re.DOTALL)
-            return _reflection([lesson for lesson in lessons if lesson.correction in record], request.text)
+            return _reflection([lesson for lesson in lessons if lesson.correction in request.record], request.text)
         if request.role == "skill_manager":
             wanted = dict.fromkeys(re.findall(r'"learning": "(.+?)"', request.text))
             return {

@@ -27,7 +27,7 @@ def learning_script(delay: float = 0.0) -> Script:
         if request.model == "unknown":
             return HttpError(404, "no such model")
         if request.role == "reflector":
-            return _reflection(request.text, delay)
+            return _reflection(request, delay)
         if request.role == "skill_manager":
             return Answer(_update(request.text), delay)
         if request.role == "skill_manager_together":
@@ -58,7 +58,8 @@ def parts_of(prompt: str) -> dict[int, str]:
     return {int(number): head + text for number, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _reflection(prompt: str, delay: float) -> Reply:
+def _reflection(request: ScriptedRequest, delay: float) -> Reply:
+    prompt = request.record
     if "REFUSED" in prompt:
         return HttpError(400, "refused")
     if "UNUSABLE" in prompt:
@@ -73,7 +74,7 @@ def _reflection(prompt: str, delay: float) -> Reply:
         "extracted_learnings": [{"learning": f"Remember LESSON {word}."} for word in words],
         "skill_tags": [
             {"id": skill_id, "tag": "helpful"}
-            for skill_id, word in re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", prompt)
+            for skill_id, word in re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", request.text)
             if word in words
         ]
         + [{"id": "ghost-00001", "tag": "helpful"}] * ("GHOST" in prompt),

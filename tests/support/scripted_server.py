@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import socket
 import ssl
 import struct
@@ -132,6 +133,11 @@ class ScriptedRequest:
     def text(self) -> str:
         """All message texts in order; this is what a model would read."""
         return "\n".join(_texts(self.messages))
+
+    @property
+    def record(self) -> str:
+        """The text without the skills that a reflector compares the run with."""
+        return re.sub(r"\n# Skills\n.*?(?=\n# Rest of the record\n)", "", self.text, flags=re.DOTALL)
 
     @property
     def role(self) -> str:

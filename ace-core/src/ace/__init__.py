@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ace.outputs import (
         AgentOutput,
         ExtractedLearning,
+        Judgement,
         ReflectorOutput,
         SkillManagerOutput,
         SkillTag,
@@ -168,6 +169,7 @@ __all__ = [
     "InsightSource",
     "InstructorClient",
     "IntegrationRunner",
+    "Judgement",
     "LLMAuthenticationError",
     "LLMCallError",
     "LLMClientLike",
@@ -292,6 +294,7 @@ _find, __dir__ = _lazy_exports(
         "ReflectStep": "steps",
         "Reflector": "roles",
         "ReflectorLike": "protocols",
+        "Judgement": "outputs",
         "ReflectorOutput": "outputs",
         "RoleError": "protocols",
         "Sample": "environments",

@@ -212,9 +212,6 @@ class Reflector:
         values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
         prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
         reflection = await self._ask(calling, prompt, output.skill_ids)
-        # The model sees further skills, but only one that the agent used can have helped or done harm.
-        tags = [tag for tag in reflection.skill_tags if tag.id in output.skill_ids]
-        reflection = reflection.model_copy(update={"skill_tags": tags})
         if not record.cut_characters:
             return reflection
         return reflection.model_copy(update={"raw": {**reflection.raw, "cut_characters": record.cut_characters}})

@@ -151,7 +151,7 @@ class ObserverConformance(Conformance, is_suite=True):
 
         book = Skillbook()
         runner = TraceAnalyser.from_roles(
-            reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager(), skillbook=book
+            reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager(), skillbook=book, unproven="keep"
         )
         with caplog.at_level(logging.ERROR, logger="ace"), observing(_observer(plugin_name)):
             results = runner.run([f"Repeat the code word kit{number:04d}code." for number in range(1, 5)])
