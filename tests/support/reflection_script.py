@@ -30,6 +30,7 @@ TRACE: Mapping[str, Any] = {
     "question": "How tall is the tower in metres?",
     "answer": "9 m",
     "feedback": "Wrong: it is 30 m.",
+    "success": False,
     "steps": [
         {"kind": "call", "name": "lookup", "content": "tower height", "is_error": False, "place": "1"},
         {"kind": "result", "name": "lookup", "content": "98 feet, which is 30 m", "is_error": False, "place": "2"},
