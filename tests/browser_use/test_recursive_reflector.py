@@ -28,7 +28,9 @@ def test_a_stored_history_is_explored_with_code() -> None:
     turns = [python("print(trace.summary())\nprint(traces['answer'])"), submit()]
     with ScriptedServer(Explorer(turns)) as server:
         client = client_for(server)
-        analyser = TraceAnalyser.from_roles(reflector=RRStep(client), skill_manager=SkillManager(client))
+        analyser = TraceAnalyser.from_roles(
+            reflector=RRStep(client), skill_manager=SkillManager(client), unproven="keep"
+        )
         (result,) = analyser.run([json.loads((HISTORIES / "booked.json").read_text(encoding="utf-8"))])
         second = [request for request in server.requests if is_turn(request)][1]
     assert result.error is None

@@ -144,9 +144,9 @@ def test_what_a_tool_is_given_and_gives_back_is_told_as_json_whatever_it_is() ->
 def test_eight_runs_at_once_through_the_runner_do_not_mix() -> None:
     def answer(messages: list[BaseMessage]) -> str:
         shown = text_of(messages)
-        if "ReflectorOutput" in shown:
+        if "\n- key_insight (" in shown:
             return json.dumps(REFLECTION)
-        if "SkillManagerOutput" in shown:
+        if "\n- operations (" in shown:
             return '{"reasoning": "", "operations": []}'
         return shown.rpartition(" ")[2]
 
