@@ -99,7 +99,7 @@ def lay_out(folder: Path) -> Path:
                 "place": "2",
             },
         ]
-        trace = {"question": f"Do job {number} now.", "answer": "done", "steps": steps}
+        trace = {"question": f"Do job {number} now.", "answer": "done", "success": False, "steps": steps}
         (folder / "runs" / f"{number:02d}.json").write_text(json.dumps(trace), encoding="utf-8")
     return folder / "skills.db"
 
