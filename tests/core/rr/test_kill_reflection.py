@@ -54,7 +54,7 @@ def script(request: ScriptedRequest) -> Answer:
         assert found is not None
         return Answer(TURNS[int(found[1]) - 1], delay=0.004)
     if request.role == "skill_manager":
-        (lesson,) = re.findall(r"Check the quota of Do job \d\.", request.text)[:1]
+        (lesson,) = re.findall(r'"learning": "(Check the quota of Do job \d\.)"', request.text)
         operations = [{"type": "ADD", "section": "quota", "content": lesson}]
         return Answer({"reasoning": "", "operations": operations}, delay=0.004)
     return Answer(f"I was told: {request.messages[-1]['content'][:200]}", delay=0.004)
