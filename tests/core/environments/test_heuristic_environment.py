@@ -275,7 +275,14 @@ def correcting(request: ScriptedRequest) -> Mapping[str, Any]:
         return {"reasoning": "", "operations": [operation]}
     if request.role == "reflector":
         learned = [{"learning": "Boats of members go to pier C.", "evidence": "no, to pier C"}]
-        return {"reasoning": "r", "correct_approach": "c", "key_insight": "k", "extracted_learnings": learned}
+        judged = [{"message": "3", "quote": "it goes to pier C", "wrong": "To pier A.", "right": "pier C"}]
+        return {
+            "reasoning": "r",
+            "correct_approach": "c",
+            "key_insight": "k",
+            "extracted_learnings": learned,
+            "judgements": judged,
+        }
     return {"reasoning": "r", "final_answer": "pier C"}
 
 
