@@ -130,7 +130,10 @@ def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
     world: World, hanging: HangingModel
 ) -> None:
     world = World(world.folder, hanging.server)
-    samples = [{"question": f"What about it? LESSON {word}"} for word in ("tides", "HANG", "kelp")]
+    samples = [
+        {"question": f"What about it? LESSON {word}", "ground_truth": f"LESSON {word}"}
+        for word in ("tides", "HANG", "kelp")
+    ]
 
     async def converse(seconds: float) -> None:
         async with world.connect(learn_timeout_seconds=seconds) as client:
@@ -152,7 +155,7 @@ def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
         anyio.run(converse, seconds)
         if world.lessons():
             break
-    assert "Remember LESSON tides." in world.lessons()
+    assert "Remember LESSON tides." in [lesson.partition(" Example")[0] for lesson in world.lessons()]
     assert not any("HANG" in lesson for lesson in world.lessons())
 
 
@@ -162,7 +165,7 @@ def test_a_cancelled_call_stops_between_samples_and_keeps_what_it_has_learned(
 ) -> None:
     world = World(world.folder, hanging.server)
     words = ("tides", "HANG", *[f"later{number}" for number in range(10)])
-    samples = [{"question": f"What about it? LESSON {word}"} for word in words]
+    samples = [{"question": f"What about it? LESSON {word}", "ground_truth": f"LESSON {word}"} for word in words]
 
     async def converse() -> None:
         async with world.connect(transport) as client:
@@ -186,7 +189,7 @@ def test_a_cancelled_call_stops_between_samples_and_keeps_what_it_has_learned(
 
     anyio.run(converse)
     lessons = world.lessons()
-    assert "Remember LESSON tides." in lessons
+    assert "Remember LESSON tides." in [lesson.partition(" Example")[0] for lesson in lessons]
     assert len(lessons) < len(words)
     requests = len(hanging.server.requests)
     hanging.let_go()

@@ -81,8 +81,10 @@ def inspect_everything(world: World, target: list[str]) -> None:
 
     assert call("ace.ask", "question=What about kelp?")["skill_ids"] == [kelp]
     assert call("ace.learn.feedback", "question=?", "answer=!", "feedback=LESSON tides")["learned"]
-    assert call("ace.learn.sample", 'samples=[{"question": "LESSON surf"}]')["processed"] == 1
-    assert call("ace.learn.trace", 'trace={"what": "LESSON foam"}')["new_skill_count"] == 1
+    sample = '{"question": "What about it? LESSON surf", "ground_truth": "LESSON surf"}'
+    assert call("ace.learn.sample", f"samples=[{sample}]")["processed"] == 1
+    trace = '{"question": "?", "answer": "LESSON foam", "reward": 0.0}'
+    assert call("ace.learn.trace", f"trace={trace}")["new_skill_count"] == 1
     assert call("ace.skillbook.save", "path=copy.json")["count"] == 4
     assert call("ace.skillbook.load", "path=copy.json")["count"] == 0
     assert len(call("ace.skillbook.get", "limit=2")["skills"]) == 2

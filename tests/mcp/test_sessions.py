@@ -177,7 +177,8 @@ def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None
     async def learn() -> None:
         async with world.connect(separate_books=True) as client:
             for session_id in ("a.b", "a-b", "a_b", "A.b"):
-                given = {"session_id": session_id, "trace": f"LESSON {session_id.encode().hex()}"}
+                lesson = f"LESSON {session_id.encode().hex()}"
+                given = {"session_id": session_id, "trace": {"question": "?", "answer": lesson, "reward": 0.0}}
                 assert content_of(await client.call_tool("ace.learn.trace", given))["skill_count_after"] == 1
             code, message, _ = error_of(await client.call_tool("ace.skillbook.get", {"session_id": "none"}))
             assert (code, message[:17]) == ("SESSION_NOT_FOUND", "no session 'none'")
@@ -203,7 +204,7 @@ def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
     async def teach(transport: str, mine: list[str]) -> None:
         async with world.connect(transport) as client:
             for word in mine:
-                given = {"session_id": "s", "trace": f"LESSON {word}"}
+                given = {"session_id": "s", "trace": {"question": "?", "answer": f"LESSON {word}", "reward": 0.0}}
                 assert content_of(await client.call_tool("ace.learn.trace", given))["learned"]
 
     async def both() -> None:

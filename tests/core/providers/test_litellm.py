@@ -294,7 +294,8 @@ def test_a_prompt_keeps_its_budget_by_the_tokenizer_of_the_model(model: str, for
     client = LiteLLMClient(model)
     book = Skillbook(count_tokens=client.count_tokens)
     for number in range(90):
-        book.add_skill(f"section {number % 4}", SKILLS[number % len(SKILLS)], metadata={"helpful": number % 7})
+        text = f"{SKILLS[number % len(SKILLS)]} Units of table {number}."
+        book.add_skill(f"section {number % 4}", text, metadata={"helpful": number % 7})
     for query in (None, "Which units?"):
         for budget in (0, 5, 40, 171, 400, 900):
             text = book.as_prompt(budget, query, format)
