@@ -37,6 +37,7 @@ def test_the_commands_of_the_pages_work_as_they_are_written(
     assert readme == [["install"]]
 
     monkeypatch.setenv("ACE_CLAUDE_BINARY", claude)
+    monkeypatch.setenv("ACE_UNPROVEN", "keep")
     monkeypatch.chdir(project)
     check_world.lay_out(project)
     server = serving(check_world.play)

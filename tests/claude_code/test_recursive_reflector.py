@@ -38,6 +38,7 @@ def test_the_run_of_an_agent_is_explored_with_code(claude: str, project: Path, s
         claude=claude,
         allowed_tools=["Bash(python3:*)"],
         timeout=60,
+        unproven="keep",
     )
     (result,) = runner.run([check_world.TASK])
     assert result.error is None

@@ -56,6 +56,7 @@ def test_all_sessions_of_a_repository_teach_one_book_and_are_shown_it(
     home: Path, repository: Path, ace: Ace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("ACE_UNPROVEN", "keep")
     paths = [
         store(folder, name, *turn(name), root=home)
         for name, folder in (("root", repository), ("sub", repository / "src"), ("tree", home / "tree"))

@@ -17,7 +17,7 @@ from tests.claude_code.conftest import ServerFor
 
 
 def runner_in(project: Path, claude: str, **options: Any) -> ClaudeCode:
-    given: dict[str, Any] = {"allowed_tools": ["Bash(python3:*)"], "timeout": 600, **options}
+    given: dict[str, Any] = {"allowed_tools": ["Bash(python3:*)"], "timeout": 600, "unproven": "keep", **options}
     return ClaudeCode.from_model(
         working_dir=project, claude=claude, ace_llm=ClaudeCodeLLMClient(claude=claude), **given
     )

@@ -46,8 +46,9 @@ def agents(server: ScriptedAnthropicServer) -> list[Request]:
 
 
 def test_what_a_session_taught_is_in_the_request_of_the_next_one(
-    claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace
+    claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ACE_UNPROVEN", "keep")
     check_world.lay_out(project)
     server = serving(check_world.play)
     before = files_in(project)
@@ -131,7 +132,10 @@ def test_an_installation_for_one_project_leaves_the_others_alone(
     assert learned["project"].endswith("project-below")
 
 
-def test_the_skills_can_be_kept(claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace) -> None:
+def test_the_skills_can_be_kept(
+    claude: str, home: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACE_UNPROVEN", "keep")
     check_world.lay_out(project)
     serving(check_world.play)
     session(claude, project)

@@ -37,7 +37,10 @@ def key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ace.runners.spend._now", lambda: datetime(2026, 1, 1, tzinfo=UTC))  # on one day
 
 
-def test_the_status_shows_what_was_learned_where_it_is_and_what_it_cost(home: Path, ace: Ace) -> None:
+def test_the_status_shows_what_was_learned_where_it_is_and_what_it_cost(
+    home: Path, ace: Ace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACE_UNPROVEN", "keep")
     path = store(home / "p", "one", *turn("one"))
     with ScriptedServer(lessons) as server:
         ace("install", "--model", PRICED, "--api-base", server.api_base)

@@ -25,7 +25,7 @@ def learn(state: Path, api_base: str, moment: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
-    runner = OpenClaw.from_model(ace_llm=client, state_dir=state, skillbook_path=state / "skills.db")
+    runner = OpenClaw.from_model(ace_llm=client, state_dir=state, skillbook_path=state / "skills.db", unproven="keep")
     with observing(see):
         runner.run(max_in_flight=1)
     assert runner.report.problems == []

@@ -22,7 +22,9 @@ def test_stored_sessions_are_explored_with_code(tmp_path: Path) -> None:
     make_database(tmp_path / "agents/main/agent/openclaw-agent.sqlite", [events_of(V4)])
     with ScriptedServer(Explorer([python("print('steps:', len(trace))"), submit()])) as server:
         client = client_for(server)
-        runner = OpenClaw.from_roles(reflector=RRStep(client), skill_manager=SkillManager(client), state_dir=tmp_path)
+        runner = OpenClaw.from_roles(
+            reflector=RRStep(client), skill_manager=SkillManager(client), state_dir=tmp_path, unproven="keep"
+        )
         results = runner.run()
         turns = [request for request in server.requests if is_turn(request)]
     assert results and [result.error for result in results] == [None] * len(results)

@@ -276,7 +276,8 @@ def test_servers_that_cannot_be_reached_stop_the_run(state: Path) -> None:
 
 
 def test_it_is_awaited_on_the_loop_of_the_caller(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
-    runner = runner_for(server, state, skillbook_path=tmp_path / "skills.db", workspace=tmp_path / "workspace")
+    places = {"skillbook_path": tmp_path / "skills.db", "workspace": tmp_path / "workspace"}
+    runner = runner_for(server, state, **places, unproven="keep")
     (tmp_path / "workspace").mkdir()
     threads: set[int] = set()
 
