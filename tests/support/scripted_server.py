@@ -145,11 +145,11 @@ class ScriptedRequest:
 
         A skill manager that asks about several reflections at once is called `skill_manager_together`.
 
-        Told by a field of the answer, which the prompt describes, or by the name of the answer among the tools.
+        Told by a field of the answer, which the prompt describes, or by the name of the answer in a schema.
         """
         text, tools = self.text, json.dumps([self.body.get("tools"), self.body.get("response_format")])
         for role, (title, member) in _ANSWERS_OF_ROLES.items():
-            if f"\n- {member} (" in text or f'"title": "{title}"' in tools or f'"name": "{title}"' in tools:
+            if f"\n- {member} (" in text or f'"title": "{title}"' in text + tools or f'"name": "{title}"' in tools:
                 return role
         return ""
 

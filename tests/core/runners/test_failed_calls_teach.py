@@ -79,7 +79,7 @@ def test_a_case_about_a_call_is_not_given_to_a_skill_about_something_else() -> N
     other = "Ask before you plan."
 
     with ScriptedServer(partial(script, rule=other)) as server:
-        analyser = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook(), prove=True)
+        analyser = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook(), prove=True, unproven="keep")
         analyser.run([run_of(fails=True)])
     (skill,) = analyser.skillbook.skills()
     assert (skill.content, skill.cases) == (other, ())

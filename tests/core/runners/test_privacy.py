@@ -23,6 +23,7 @@ QUESTION = f"Refund jane.doe%40acme.com ({MAIL}), card {CARD}, key {KEY}, call {
 TRACE = {
     "question": QUESTION,
     "answer": f"I wrote to {MAIL}.",
+    "success": False,
     "feedback": f"Wrong: {CARD} is not her card.",
     "reasoning": f"The key is {KEY}.",
     "steps": [{"kind": "action", "name": "call", "content": f"dial {PHONE}"}],
