@@ -281,6 +281,8 @@ def test_the_example_traces_of_the_repository_can_be_measured(here: Run) -> None
             return {"judgements": [dict(zip(names, ("3", *texts), strict=True)) for texts in found]}
         if request.role == "agent":
             return {"reasoning": "", "final_answer": "I do not know."}
+        if "You check whether an answer is right." in request.text:
+            return {"difference": "It is not known.", "passes": False}
         return shop(request)
 
     with ScriptedServer(script) as server:
