@@ -20,11 +20,19 @@ from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
 from tests.core.cli.skillbook.test_command import at_a_terminal
 from tests.support.command_line import ACE, Run, ace, command_environment
-from tests.support.corrected_chats import PAYER, chats, correcting_script
+from tests.support.corrected_chats import Lesson, chats, correcting_script
 from tests.support.corrected_chats import TIDE as TIDE_LESSON
 from tests.support.json_shape import misfits
 from tests.support.scripted_server import Answer, HttpError, Reply, ScriptedRequest, ScriptedServer
 
+EBB_LESSON = Lesson(
+    "When is low water in Emden?",
+    "8:30 pm",
+    "No, times of low water are told as minus 20h30.",
+    "minus 20h30",
+    "Tell times of water as minus 20h30.",
+    "minus 20h30",
+)
 FORM = "Write every time of day in the form 14h30."
 SIGNER = "Contracts above 10,000 dollars are signed by Petersen."
 HARMFUL = "Write every time of day in the form 2:30 pm, never in another one."
@@ -566,9 +574,9 @@ def test_a_regression_is_met_in_learning_and_one_by_hand_in_the_test(
     run: Run, here: Run, folder: Path, kind: str
 ) -> None:
     (folder / "chats.json").write_text(
-        json.dumps([{"messages": chat} for chat in chats([TIDE_LESSON, PAYER])]), encoding="utf-8"
+        json.dumps([{"messages": chat} for chat in chats([TIDE_LESSON, EBB_LESSON])]), encoding="utf-8"
     )
-    second_breaks_first = correcting_script(TIDE_LESSON, PAYER, broken_by={TIDE_LESSON.question: "paid by Okafor"})
+    second_breaks_first = correcting_script(TIDE_LESSON, EBB_LESSON, broken_by={TIDE_LESSON.question: "minus 20h30"})
     with ScriptedServer(second_breaks_first) as server:
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         learned = here("learn", "chats.json", *model, "--skillbook", kind, "--workers", "1", "--json")
@@ -579,7 +587,9 @@ def test_a_regression_is_met_in_learning_and_one_by_hand_in_the_test(
         green = run("test", kind, *model, "--json")
         assert (green.code, green.data["failed"], green.data["share"]) == (0, 0, 1.0), green.out
         assert green.data["passed"] >= 1
-        added = run("add", "house", "Everything is paid by Okafor.", "--skillbook", kind, "--json").data["skill"]["id"]
+        added = run("add", "house", "Tell all times of water as minus 20h30.", "--skillbook", kind, "--json").data[
+            "skill"
+        ]["id"]
         red = run("test", kind, *model, "--alone", "--json")
         assert red.code == 1
         [failed] = [case for case in red.data["cases"] if case["result"] == "failed"]
