@@ -286,7 +286,12 @@ def test_markup_is_not_a_call(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<tool>read cfg</tool>", "<read_file><path>cfg</path></read_file>", "Look.\n<search><query>x</query></search>"],
+    [
+        "<tool>read cfg</tool>",
+        "<search>port in cfg</search>",
+        "<read_file><path>cfg</path></read_file>",
+        "Look.\n<find><query>x</query></find>",
+    ],
 )
 def test_calls_in_tags(tmp_path: Path, text: str) -> None:
     messages = [FIRST, {"role": "assistant", "content": text}, {"role": "user", "content": "Error: no cfg"}]
