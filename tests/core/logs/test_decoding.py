@@ -288,6 +288,20 @@ def test_the_lines_around_a_damaged_one_are_read(
         assert word in problem
 
 
+@pytest.mark.parametrize(
+    "torn",
+    [
+        b'{"id":"x","mess\n ages":"14"}],"done":true}}]}',
+        b'{"id":"x","at":"10:\n"\n,"done":true}}, "b": 1}\n{"id"\nnote',
+    ],
+)
+def test_torn_lines_that_are_an_object_together_do_not_hide_the_lines_after_them(tmp_path: Path, torn: bytes) -> None:
+    found = read(tmp_path, b"\n".join([torn, LINE_A, LINE_B, LINE_C]))
+
+    assert found.shape == "lines"
+    assert found.values == [A, B, C]
+
+
 def test_parts_of_a_torn_record_are_not_records(tmp_path: Path) -> None:
     for end in range(1, len(LINE_B) - 1):
         assert read(tmp_path, LINE_A + b"\n" + LINE_B[:end] + b"\n" + LINE_A).values == [A, A]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ace.logs import Problem, Run, read_runs
+from ace.logs import Problem, Run, read_runs, read_trace
 from tests.core.logs.log_files import run_of, runs_of, steps_of, written
 
 PAIRS = [{"question": "2+2?", "answer": "5"}, {"question": "3+3?", "answer": "6"}]
@@ -534,3 +534,17 @@ def test_long_texts_with_many_marks_are_read_at_once(tmp_path: Path, text: str) 
     run = run_of(written(tmp_path / "log.json", [FIRST, {"role": "assistant", "content": text}]))
 
     assert run.task == "Days?"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        {"runs": [{"question": "Days?", "answer": "30"}]},
+        {"content": [{"question": None, "output": [None]}]},
+        {"data": {"messages": [{"role": "user", "content": "Days?"}, {"role": "assistant", "content": "30"}]}},
+        {"messages": [{"role": "user", "content": "Days?"}, {"role": "assistant", "content": "30"}]},
+    ],
+)
+@pytest.mark.parametrize("beside", [{"note": "It was a holiday."}, {"about": {"note": "It was a holiday."}}])
+def test_the_texts_beside_one_run_are_part_of_it(inside: dict[str, Any], beside: dict[str, Any]) -> None:
+    assert "It was a holiday." in json.dumps(read_trace({**beside, **inside}))

@@ -24,6 +24,7 @@ A file is read as what its beginning looks like, whatever its name. All that is 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -161,10 +162,11 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
     looked_at = lines[:_LINES_LOOKED_AT]
     end = value_end(body)
     # Of an object that is broken into lines, inner objects may be lines of their own.
-    is_broken = _continues(lines) or "\n" in body[:end]
-    whole = 0 if is_broken else sum(line[0] == "{" and bool(objects_in_line(line)) for line in looked_at)
+    is_broken = _continues(lines) or _is_broken_into_lines(body[:end])
+    begun = [line for line in looked_at if line[0] == "{"]
+    whole = 0 if is_broken else sum(bool(objects_in_line(line)) for line in begun)
     has_line_suffix = suffix_of(path) in _LINE_SUFFIXES
-    if whole * 2 > len(looked_at) and (len(looked_at) > 1 or has_line_suffix):
+    if whole * 2 > len(begun) and (len(looked_at) > 1 or has_line_suffix):
         return "lines"
     if end and (rest := body[end:].lstrip(" \t\r\n,")):
         return "lines" if "\n" not in body[:end] and "\n" in rest else "values"
@@ -175,6 +177,17 @@ def _shape_of_objects(path: Path, body: str, lines: Sequence[str], *, is_whole: 
     if has_line_suffix or (not is_whole and _has_second_line(path)):
         return "lines"
     return "object"
+
+
+def _is_broken_into_lines(value: str) -> bool:
+    """Whether a value has line ends between its parts, and not in a text, where two torn records were joined."""
+    if "\n" not in value:
+        return False
+    try:
+        json.loads(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _continues(lines: Sequence[str]) -> bool:

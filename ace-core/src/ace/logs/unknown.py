@@ -76,8 +76,10 @@ class UnknownReader:
             scales = _scales(source, values)
             has_lines = source.shape in ("lines", "values", "table")
             every = _chain(first, records)
-            found = (_from_record(record, shared, scales, has_line=has_lines) for record in every)
-            yield from without_repetitions(found)
+            runs = (_from_record(record, shared, scales, has_line=has_lines) for record in every)
+            if len(first) == 1:
+                runs = (_with_unread_texts(run, shared) for run in runs)
+            yield from without_repetitions(runs)
             return
         for name, items in _groups([*first, *records]).items():
             yield from _from_items(name, items, shared, source, is_events=kind == "events")
@@ -107,7 +109,8 @@ def _unwrapped(records: Iterator[Record], shared: dict[str, Any]) -> Iterator[Re
             if inner is None:
                 break
             name, found = inner
-            shared.update({k: v for k, v in value.items() if k != name and not isinstance(v, dict | list)})
+            # What is "" are columns or records by their ids, so nothing is beside them.
+            shared.update({other: item for other, item in value.items() if name not in ("", other)})
             value = found
         if not isinstance(value, list):
             yield Record(value, record.line)
@@ -313,7 +316,7 @@ def _from_items(
         or field_text(shared, ("model", "modelname")),
         **_times(objects),
     )
-    yield _with_unread_texts(run, [record.value for record in records])
+    yield _with_unread_texts(run, [shared, *(record.value for record in records)])
 
 
 def _times(objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
