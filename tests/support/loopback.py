@@ -36,7 +36,7 @@ class _HttpServer(ThreadingHTTPServer):
                 self.connections_changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is no news, and the errors of scripts are kept."""
+        """Ignore clients that disconnect. Errors of scripts are kept by the server."""
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):

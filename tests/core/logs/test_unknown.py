@@ -540,7 +540,8 @@ def test_long_texts_with_many_marks_are_read_at_once(tmp_path: Path, text: str) 
     "inside",
     [
         {"runs": [{"question": "Days?", "answer": "30"}]},
-        {"content": [{"question": None, "output": [None]}]},
+        {"content": [{"question": None, "task": [None], "output": [None]}]},
+        {"records": [{"event": "step", "ts": number, "payload": f"It has looked {number} up."} for number in range(9)]},
         {"data": {"messages": [{"role": "user", "content": "Days?"}, {"role": "assistant", "content": "30"}]}},
         {"messages": [{"role": "user", "content": "Days?"}, {"role": "assistant", "content": "30"}]},
     ],

@@ -22,16 +22,13 @@ _REACT: Final = tuple(
 )
 """The ways in which agents of the ReAct kind write a call: with a line for its input, in brackets, and as JSON."""
 _LAST_TAG: Final = re.compile(r"</([A-Za-z][\w.-]*)>\Z")
-_CALL_TAGS: Final = re.compile(
-    r"(?:tool|function|invoke|action|execute|call|command|bash|shell|python|search)\b|\w+[_.]\w+"
-)
+_CALL_TAGS: Final = re.compile(r"(?:tool|invoke|action|execute|call|command|bash|shell|python|search)\b|\w+[_.]\w+")
 """Tags that are calls: words for it, and names of tools, which have several words.
 
-Structure cannot tell `<search>` from `<email>`. Each of the words is here because most of its uses in some ten public
-programs per word that handle texts of agents are executed: all for `bash`, `tool` and `invoke`, nine of ten for
-`search` and `execute`, eight for `shell` and `action`, seven for `python`, five of seven for `command` and `call`, and
-four of ten for `function`, whose other uses are definitions rather than texts of agents. A tag with another single
-word is a call if it only has children, as 17 of 18 uses of `<read><path>` and `<edit><path>` are.
+Structure cannot tell `<search>` from `<email>`. Of ten uses of each word in public programs, this many were executed:
+`bash`, `tool` and `invoke` 10, `search` and `execute` 9, `shell` and `action` 8, `python` 7, `command` and `call` 5,
+whose other uses were not in texts of agents. A tag with another single word is a call if it only has children: 17 of 19
+uses of `<read><path>` and `<edit><path>` were.
 """
 _ANSWER_TAGS: Final = re.compile(
     r"(?:final_?)?(?:answer|response|result|output|solution|reply)|attempt_completion", re.IGNORECASE

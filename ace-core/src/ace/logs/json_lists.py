@@ -33,6 +33,7 @@ _SEARCHED: Final = 128 * 1024
 _OVERLAP: Final = 1024
 """How much of the text is kept before a position: more than a key with its indentation."""
 _OBJECT_OR_LINE: Final = re.compile(r'\{\s*"|(?<=\n)\[')
+_LINE_END: Final = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _ENDS: Final = {"{": "}", "[": "]"}
 
@@ -226,7 +227,7 @@ class _Values:
                 if too_deep == MOST_TRIED:
                     break
             else:
-                if self._shapes.fit(value) and self._is_followed(after_it):
+                if self._shapes.fit(value) and (self._is_followed(after_it) or self._ends_line(after_it)):
                     return at
                 if after_it > read_to and self._is_followed(after_it) and self._is_indented_right(at):
                     read_to = _end_of_siblings(text, after_it)
@@ -242,6 +243,10 @@ class _Values:
 
     def _is_followed(self, end: int) -> bool:
         return mark_after(BLANKS, self._window.text, end) in ("{", "[", ",", "]", "")
+
+    def _ends_line(self, end: int) -> bool:
+        """Whether a record ends its line, so that what comes after it, which may be damaged, is not a part of it."""
+        return _LINE_END.match(self._window.text, end) is not None
 
     def _is_indented_right(self, at: int) -> bool:
         return self._indent is None or _indent(self._window.text, at) == self._indent
