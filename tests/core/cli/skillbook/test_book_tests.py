@@ -20,8 +20,8 @@ from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
 from tests.core.cli.skillbook.test_command import at_a_terminal
 from tests.support.command_line import ACE, Run, ace, command_environment
-from tests.support.corrected_chats import Lesson, chats, correcting_script
 from tests.support.corrected_chats import TIDE as TIDE_LESSON
+from tests.support.corrected_chats import Lesson, chats, correcting_script
 from tests.support.json_shape import misfits
 from tests.support.scripted_server import Answer, HttpError, Reply, ScriptedRequest, ScriptedServer
 
