@@ -14,7 +14,7 @@ LESSON = re.compile(r"LESSON (\w+)")
 def learning_script(delay: float = 0.0) -> Script:
     """A script for all roles.
 
-    The Reflector finds each `LESSON word` of the trace, and tags the skills whose word it finds. A trace with the
+    The Reflector finds each `LESSON word` of the trace, and tags the cited skills whose word it finds. A trace with the
     word UNUSABLE gets no usable answer, one with REFUSED an HTTP error, one with GHOST the judgement of a skill that
     there is not. The SkillManager adds one skill per lesson
     that is not in the book yet. The Agent answers with the skill whose word stands in the question, if the prompt
@@ -75,7 +75,7 @@ def _reflection(request: ScriptedRequest, delay: float) -> Reply:
         "skill_tags": [
             {"id": skill_id, "tag": "helpful"}
             for skill_id, word in re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", request.text)
-            if word in words
+            if word in words and skill_id in request.cited
         ]
         + [{"id": "ghost-00001", "tag": "helpful"}] * ("GHOST" in prompt),
     }

@@ -140,6 +140,12 @@ class ScriptedRequest:
         return re.sub(r"\n# Skills\n.*?(?=\n# Rest of the record\n)", "", self.text, flags=re.DOTALL)
 
     @property
+    def cited(self) -> list[str]:
+        """The ids of the skills that a reflector is told the agent cited."""
+        cited = re.search(r"^The agent cited: (.+)$", self.text, flags=re.MULTILINE)
+        return cited[1].split(", ") if cited else []
+
+    @property
     def role(self) -> str:
         """Which of our roles asks: `agent`, `reflector`, `skill_manager`, `judgements`, or an empty string.
 

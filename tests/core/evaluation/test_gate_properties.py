@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ace.context import ACEStepContext, SkillbookView
@@ -51,6 +51,13 @@ def applied(book: Skillbook, operations: list[UpdateOperation], *, judged: bool)
 
 @settings(max_examples=300, deadline=None)
 @given(BOOKS, BATCHES)
+@example(
+    [({"helpful": 1}, "a")],
+    [
+        UpdateOperation("ADD", "b", "Check the units."),
+        UpdateOperation("UPDATE", "b", skill_id="b-00002", metadata={"harmful": 1}),
+    ],
+)
 def test_every_batch(skills: list[tuple[dict[str, int], str]], operations: list[UpdateOperation]) -> None:
     book, judgements_only = filled(skills), filled(skills)
     tags = [operation for operation in operations if operation.type == "TAG"]

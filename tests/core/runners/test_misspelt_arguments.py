@@ -187,7 +187,14 @@ PLAIN = {
 """What has no check, so that it costs nothing, and why. Python's own error names them, without a suggestion."""
 
 OTHERWISE = {
-    *("AgentOutput", "ExtractedLearning", "ReflectorOutput", "SkillManagerOutput", "SkillTag"),  # checked by pydantic
+    *(
+        "AgentOutput",
+        "ExtractedLearning",
+        "Judgement",
+        "ReflectorOutput",
+        "SkillManagerOutput",
+        "SkillTag",
+    ),  # checked by pydantic
     "MergeStrategy",  # an enumeration
     "wrap_skillbook_context",  # another name of wrap_skillbook_for_external_agent
 }

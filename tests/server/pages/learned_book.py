@@ -62,7 +62,7 @@ def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
     if "BROKEN RECORD" in request.text and request.role == "reflector":
         return HttpError(400, "the record cannot be read")
     if "our house" in request.text and request.role:
-        return conventions(request.role, request.text)
+        return conventions(request.role, request.record)
     return _chats(request)
 
 

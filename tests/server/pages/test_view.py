@@ -269,13 +269,26 @@ def test_a_comparison_says_what_differs_of_every_changed_skill(learned: Path, vi
         assert "<ins>" in change or change.count("<p") > 1, change
 
 
-def test_what_was_found_at_the_end_of_a_run_leads_to_the_run(learned: Path, view: View) -> None:
-    client = httpx.Client(base_url=view(learned))
-    versions = client.get("/books/skills/versions").text
+def test_what_was_found_at_the_end_of_a_run_leads_to_the_run(view: View, tmp_path: Path) -> None:
+    class KeepsOne:
+        def get_similarity_report(self, skillbook: Skillbook) -> str | None:
+            return None
+
+        def consolidate(self, skillbook: Skillbook) -> None:
+            first, *others = skillbook.skills()
+            skillbook.merge_skills(first.id, [skill.id for skill in others])
+
+    with Skillbook.open(tmp_path / "skills.db") as book, ScriptedServer(learning_script()) as server:
+        client = LiteLLMClient("openai/scripted", api_base=server.api_base, api_key="k", max_retries=0)
+        runner = TraceAnalyser.from_client(client, skillbook=book, dedup_manager=KeepsOne(), unproven="keep")
+        runner.run([{"question": "What about tides?", "answer": "unknown", "feedback": "LESSON tides, LESSON winds"}])
+        assert runner.failures == []
+    pages = httpx.Client(base_url=view("skills.db"))
+    versions = pages.get("/books/skills/versions").text
     assert "end after" not in versions
     found = re.search(r'at the end of run <a href="([^"]+)"', versions)
     assert found is not None
-    assert client.get(html.unescape(found[1])).status_code == 200
+    assert pages.get(html.unescape(found[1])).status_code == 200
 
 
 def test_the_history_of_a_skill_names_its_cases_by_their_questions(learned: Path, view: View) -> None:

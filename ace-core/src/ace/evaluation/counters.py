@@ -104,6 +104,7 @@ class CounterGate:
     3. Neither the net score nor the average of helpful falls, and there are more skills.
     4. All figures are equal, and the batch changes a skill: equal is good enough for a refinement.
 
+    A batch that adds skills and changes one that the book lacks is refused, since the id may be that of an added skill.
     TAG operations are counted on both sides, because they are applied whatever the verdict is. Of the helpful counters
     that ADD and UPDATE bring, as a merge does, only as many count as the removed skills of the batch had.
 
@@ -126,12 +127,22 @@ class CounterGate:
         """
         if not any(operation.type != "TAG" for operation in batch.operations):
             return GateVerdict(False, "nothing to do")
+        if (id := _id_of_an_added_skill(skillbook, batch)) is not None:
+            return GateVerdict(False, f"{id!r} is not in the book, and may be the id of a skill that the batch adds")
         metrics = _sums(skillbook)
         tags = [operation for operation in batch.operations if operation.type == "TAG"]
         before = _after(metrics, skillbook, tags)[0] if tags else metrics
         after, is_refined = _after(metrics, skillbook, batch.operations)
         accepted, reason = _compared(before, after, is_refined=is_refined)
         return GateVerdict(accepted, reason, before.figures(), after.figures())
+
+
+def _id_of_an_added_skill(skillbook: SkillbookReader, batch: UpdateBatch) -> str | None:
+    """Return an id that an operation names and the book may give to a skill of the same batch, or None."""
+    if not any(operation.type == "ADD" for operation in batch.operations):
+        return None
+    named = (operation.skill_id for operation in batch.operations if operation.type != "ADD" and operation.skill_id)
+    return next((id for id in named if skillbook.get_skill(id) is None), None)
 
 
 def _sums(skillbook: SkillbookReader) -> CounterMetrics:

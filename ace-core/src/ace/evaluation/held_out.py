@@ -46,6 +46,7 @@ def case_questions(trace: Mapping[str, Any], place: str) -> list[Sample]:
     ]
 
 
+@checked_arguments()
 def case_of(sample: Sample) -> SkillCase | None:
     """Return the case that a sample of `case_questions` asks about; None for another sample."""
     found = sample.metadata.get(_CASE)

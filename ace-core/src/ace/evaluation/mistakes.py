@@ -33,6 +33,7 @@ class MistakeRate:
     """The probability of such a difference from the first evaluation by chance, over the mistakes; 1 for itself."""
 
 
+@checked_arguments()
 def is_mistake(question: Sample) -> bool:
     """Return whether the question was answered wrong in its run.
 
