@@ -22,8 +22,9 @@ __all__ = ["IntegrationConformance", "MakeStepWithOptions"]
 
 MakeStepWithOptions = Callable[..., StepProtocol[ACEStepContext]]
 RESULT_FIELDS = ("task", "success", "output", "error", "skill_ids")
-SHORT = "Think of heliotrope."
-LONG = "Before you answer, think of gamboge. " * 100
+ABOUT_TASKS = f"When you are asked to say {code_word(1)}, think of"
+SHORT = f"{ABOUT_TASKS} heliotrope."
+LONG = f"{ABOUT_TASKS} gamboge. " * 100
 BUDGET = 300
 
 
@@ -78,7 +79,10 @@ class IntegrationConformance(Conformance, is_suite=True):
         demand(not missing, f"the step has no option {' and '.join(missing)}; its options are {', '.join(options)}")
 
     def test_skill_budget(self, plugin_name: str, make_step: MakeStepWithOptions, make_task: MakeTask) -> None:
-        """With `skill_budget_tokens`, the prompt contains the skills that fit, and no others."""
+        """With `skill_budget_tokens`, the prompt contains the skills that fit into it, and no others.
+
+        The skills name the code word of the task, since an integration may omit skills that do not fit the task.
+        """
         if "skill_budget_tokens" not in _options_of_step(plugin_name):
             pytest.skip("cannot be checked before test_options_of_the_step holds")
         book, model = Skillbook(), ScriptedModel()
