@@ -41,10 +41,10 @@ Later sources override earlier ones: defaults, your own file (`$XDG_CONFIG_HOME/
 setting that they use as `--set NAME=VALUE`, with the names of the files. [Options](options.md) describes all settings.
 
 `ace.toml` is searched for in the current folder and, inside a git repository, in its parents. For security, it cannot
-contain a key; its `api_base` must be on this machine, its `skillbook` must be a file, and its `model` must be a hosted
-provider with a name or one of `ace models list`. Otherwise, a cloned project could have your key or your traces sent
-elsewhere. It cannot turn off gates, proofs and other safeguards either. A relative path in a file is relative to the
-folder of that file.
+contain a key; its `api_base` must be on this machine and gets no key, its `skillbook` must be a file inside the
+project, and its `model` must be a hosted provider with a name or one of `ace models list`. Otherwise, a cloned project
+could have your key or your traces sent elsewhere. It cannot turn off gates, proofs and other safeguards either; see
+[who may set what](options.md#who-may-set-what). A relative path in a file is relative to the folder of that file.
 
 `SOURCE_DATE_EPOCH` sets the timestamp of all changes.
 """

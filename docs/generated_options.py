@@ -9,14 +9,15 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ace._options import Option, options_of
-from ace.cli.settings import Settings
+from ace.cli.settings import SETTINGS, Settings
 from ace.runners.run_options import RunSettings
 from ace.runners.settings import LearningSettings
 from ace.steps.tail_settings import TailSettings
+from ace_server.settings import IN_PROJECTS, ServerSettings
 
 SOURCE = Path(sys.modules["ace._options"].__file__ or "").parent
 PAGE = Path(__file__).parent / "reference" / "options.md"
@@ -139,14 +140,40 @@ def page() -> str:
         own = inspect.get_annotations(settings)
         parts.append(f"## {heading}\n")
         parts += [*(_entry(option) for option in options_of(settings) if option.name in own), ""]
+    parts += [TRUST, *(f"| {' | '.join(row)} |" for row in trust_rows()), ""]
     return "\n".join(parts)
+
+
+TRUST = """\
+## Who may set what
+
+The `ace.toml` of a project may come from a stranger, for example in a repository that you have just cloned. It can
+choose neither where your texts and keys go, nor which of your files are changed, nor can it turn off a safeguard. Your
+own settings file, the variables, a file that you name with `--config`, and options may set everything, except keys,
+which are not an option because other users can see the list of processes. The settings of the service are in the table
+`[server]`, their variables begin with `ACE_SERVER_`, and its keys and secrets are only in variables.
+
+| setting | `ace.toml` of a project | own settings file | option |
+|---|---|---|---|"""
+
+
+def trust_rows() -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows of the table that says who may set what."""
+    for option in SETTINGS.values():
+        project = "anything" if option.project is None else option.project.allowed
+        flag = f"`{option.flag}`" if option.commands else "no"
+        yield f"`{option.name}`", project, "yes", flag
+    flags = {"data", "host", "port", "behind_proxy"}
+    for name in (setting.name for setting in fields(ServerSettings)):
+        flag = f"`--{name.replace('_', '-')}`" if name in flags else "no"
+        yield f"`[server] {name}`", "anything" if name in IN_PROJECTS else "nothing", "yes", flag
 
 
 def _entry(option: Option) -> str:
     """Return what the page says about an option."""
     where = "Python only" if option.python_only else f"setting `{option.variable}`"
     commands = f", `{option.flag}` of {' and '.join(option.commands)}" if option.commands else ""
-    trust = "" if option.project is None else "; the `ace.toml` of a project is restricted"
+    trust = "" if option.project is None else f"; in the `ace.toml` of a project: {option.project.allowed}"
     bounds = f" ({option.accepts})" if option.accepts else ""
     text = " ".join(filter(None, (option.help, option.details)))
     return f"- `{option.name}: {option.keyword_type}`{bounds}: {text} *{where}{commands}{trust}.*"

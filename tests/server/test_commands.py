@@ -180,7 +180,7 @@ def test_settings_come_from_files_and_variables(here: Run, tmp_path: Path) -> No
         ("[server]\ncolour = 1\n", "no such setting in [server]: 'colour'"),
         ("[server]\nbatch_size = 0\n", "batch_size must be a whole number of at least 1, got 0"),
         ("[server]\nbatch_size = true\n", "'batch_size' in [server] must be a whole number"),
-        ('[server]\nlearning = "maybe"\n', "learning must be one of off, feedback"),
+        ("[server]\nport = -1\n", "port must be a whole number of at least 0, got -1"),
         ('[server]\ndatabase = "postgresql://x/y"\n', "not in the file of a project"),
         ('[server]\nkeys = "abc"\n', "do not belong in a file"),
     ],

@@ -19,6 +19,7 @@ __all__ = [
     "Option",
     "ProjectRule",
     "SettingValue",
+    "at_most",
     "check_options",
     "inside_project",
     "option",
@@ -29,15 +30,23 @@ __all__ = [
 SettingValue = str | int | float | bool | None
 """The value of a setting as files, variables and the command line hold it; a list is a text with commas."""
 
-ProjectRule = Callable[[str, str, Path], str | None]
-"""Returns why the file of a project may not set an option (its name) to a value, or None. The last argument is the
-folder of the project."""
 
 _METADATA: Final = "option"
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _WHAT: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 _KINDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in _WHAT}
 _MOST_BITS: Final = 62
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRule:
+    """What the `ace.toml` of a project, which may come from a stranger, may set an option to."""
+
+    allowed: str
+    """What is allowed, for the reference."""
+    problem: Callable[[str, str, Path], str | None]
+    """Returns why a project may not set an option (its name) to a value, or None. The last argument is the folder of
+    the project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,11 +313,27 @@ def inside_project(what: str, why: str) -> ProjectRule:
     """
 
     def rule(name: str, value: str, project: Path) -> str | None:
-        if (project / value).resolve().is_relative_to(project.resolve()):
+        if (project / Path(value).expanduser()).resolve().is_relative_to(project.resolve()):
             return None
         return f"{name!r} in the file of a project must be a {what} inside the project, since {why}"
 
-    return rule
+    return ProjectRule(f"a {what} inside the project", rule)
+
+
+def at_most(most: int, why: str) -> ProjectRule:
+    """Return the rule for a number that a project may only lower.
+
+    Args:
+        most: The largest number that it may set.
+        why: The reason.
+    """
+
+    def rule(name: str, value: str, _project: Path) -> str | None:
+        if int(value) <= most:
+            return None
+        return f"{name!r} in the file of a project must be at most {most}, since {why}"
+
+    return ProjectRule(f"at most {most}", rule)
 
 
 def refused(why: str) -> ProjectRule:
@@ -317,4 +342,6 @@ def refused(why: str) -> ProjectRule:
     Args:
         why: The reason.
     """
-    return lambda name, _value, _project: f"{name!r} may not be set in the file of a project, since {why}"
+    return ProjectRule(
+        "nothing", lambda name, _value, _project: f"{name!r} may not be set in the file of a project, since {why}"
+    )

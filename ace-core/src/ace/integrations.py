@@ -5,7 +5,8 @@
 - a framework that has to answer in time: `within_seconds`;
 - checked arguments: `checked_arguments`, `checked_class`;
 - the names of a package that are imported on first use: `lazy_exports`;
-- files that survive a crash (`append_line`, `replace_file`, `write_durably`) and their locks (`file_lock`,
+- files that survive a crash (`append_line`, `replace_file`, `write_durably`), not through the links that a cloned
+  project may contain (`own_file`, `open_private`), and their locks (`file_lock`,
   `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
   of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
 - learning in a separate process: `JobQueue`, `Job`;
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         append_line,
         file_lock,
         folder_lock,
+        open_private,
+        own_file,
         passing_lock,
         real_path,
         replace_file,
@@ -112,6 +115,8 @@ __all__ = [
     "note",
     "number_in",
     "observing",
+    "open_private",
+    "own_file",
     "passing_lock",
     "place_of",
     "print_json",
@@ -180,6 +185,8 @@ __getattr__, __dir__ = lazy_exports(
         "note": "cli.console",
         "number_in": "_internal.json_fields",
         "observing": "protocols.observers",
+        "open_private": "_internal.atomic_file",
+        "own_file": "_internal.atomic_file",
         "passing_lock": "_internal.atomic_file",
         "place_of": "cli.skillbooks.history",
         "print_json": "cli.console",

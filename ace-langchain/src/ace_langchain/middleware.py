@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace.integrations import checked_arguments
+from ace.integrations import checked_arguments, open_private
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.injection import restored
@@ -76,7 +76,7 @@ def _recorder(record: str | Path | Record | None) -> Record:
     def append(line: dict[str, object]) -> None:
         # Each line is written at once, so that lines of concurrent agents are not mixed.
         data = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             while data:
                 data = data[os.write(file, data) :]

@@ -15,6 +15,7 @@ from ace.integrations import (
     JsonTextError,
     folder_lock,
     insert_member,
+    real_path,
     remove_member,
     replace_file,
     value_at,
@@ -127,7 +128,7 @@ def _misses_in_allow_list(config: str) -> bool:
 
 
 def _config(state: Path) -> Path:
-    return state / "openclaw.json"
+    return real_path(state / "openclaw.json")  # which users may keep elsewhere, behind a link
 
 
 def _entry(state: Path, settings: Settings) -> dict[str, object]:

@@ -22,6 +22,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from ace.integrations import open_private, own_file
 from ace.skillbook import shown_location
 from ace_server.tables import METADATA, batch, feedback, schema_version
 
@@ -247,7 +248,7 @@ class Database:
         if not self.is_sqlite:
             return
         try:
-            os.close(os.open(self.location, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(open_private(str(own_file(self.location)), os.O_CREAT | os.O_RDWR))
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA user_version")
         except (OSError, DBAPIError) as error:

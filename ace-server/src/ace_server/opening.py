@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from ace import Skillbook
-from ace.integrations import UsageError
+from ace.integrations import UsageError, open_private
 from ace.skillbook import has_scheme
 from ace_server import audit, keys, releases, tables
 from ace_server.anonymise import load_finder
@@ -104,8 +104,7 @@ def first_admin_key(settings: ServerSettings, database: Database) -> Path | None
         identifier, secret = keys.add_key(connection, "admin", ["admin"])
         file = settings.data / ADMIN_KEY
         try:
-            handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "w", encoding="ascii") as stream:
+            with open(file, "w", encoding="ascii", opener=open_private) as stream:
                 stream.write(f"{secret}\n")
         except OSError as error:
             raise UsageError(f"the key cannot be written to {str(file)!r}: {error.strerror or error}") from error

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 from ace.integrations import UsageError, setting_tables
 from ace.skillbook import has_scheme, shown_location
 
-__all__ = ["BOOK_NAME", "LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
+__all__ = ["BOOK_NAME", "IN_PROJECTS", "LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
 
 Learning = Literal["off", "feedback", "heuristic", "reviewed"]
 Publish = Literal["gate", "review", "always"]
@@ -26,20 +26,23 @@ BOOK_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 _TABLE: Final = "server"
 _PREFIX: Final = "ACE_SERVER_"
-_NOT_IN_PROJECTS: Final = {
-    "database": "the texts of users would be stored there",
-    "behind_proxy": "requests would be trusted",
-    "proxy_user_header": "requests would be trusted",
-    "proxy_user_scopes": "the users of the page would get rights",
-}
-"""The settings with which a cloned project could get the texts of users, or log in as one of them."""
 _SECRETS: Final = {"keys": "encryption keys", "proxy_secret": "secrets"}
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST: Final = 1e9
 
 
-def _least(least: float) -> Any:
-    return {"least": least}
+def _setting(default: Any, *, least: float | None = None, in_project: bool = False, is_shown: bool = True) -> Any:
+    """Declare a setting.
+
+    Args:
+        default: Its value if no source sets it.
+        least: The smallest number that it may be.
+        in_project: Whether the `ace.toml` of a project, which may come from a stranger, may set it. Only what decides
+            how fast something happens is left to projects: not who gets in, what is stored where and for how long,
+            what a model may read, and who publishes.
+        is_shown: Whether the value is printed with the settings.
+    """
+    return field(default=default, repr=is_shown, metadata={"least": least, "in_project": in_project})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,91 +58,90 @@ class ServerSettings:
         ValueError: batch_size must be a whole number of at least 1, got 0
     """
 
-    data: Path = Path("ace-server")
+    data: Path = _setting(Path("ace-server"))
     """The data folder."""
-    database: str | None = field(default=None, repr=False)
+    database: str | None = _setting(None, is_shown=False)
     """`postgresql://...`; None is the file `server.db` in the data folder."""
 
-    host: str = "127.0.0.1"
+    host: str = _setting("127.0.0.1")
     """The address to listen on."""
-    port: int = field(default=8765, metadata=_least(0))
+    port: int = _setting(8765, least=0, in_project=True)
     """The port; 0 takes a free one."""
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = _setting(())
     """The names by which browsers may call the page; loopback is always allowed."""
-    behind_proxy: bool = False
+    behind_proxy: bool = _setting(False)
     """Whether a proxy in front terminates TLS and sets `X-Forwarded-For` and `X-Forwarded-Proto`."""
-    proxy_user_header: str = ""
+    proxy_user_header: str = _setting("")
     """The header in which that proxy names who has logged in there, for the page; if empty, no user is accepted."""
-    proxy_user_scopes: tuple[str, ...] = ("read",)
+    proxy_user_scopes: tuple[str, ...] = _setting(("read",))
     """What the users that it names may do on the page."""
 
-    sync_seconds: float = field(default=60.0, metadata=_least(0.05))
+    sync_seconds: float = _setting(60.0, least=0.05, in_project=True)
     """How often the service checks for newly published releases."""
-    max_concurrent: int = field(default=32, metadata=_least(1))
+    max_concurrent: int = _setting(32, least=1)
     """How many answers are generated at once in a process."""
-    queue_seconds: float = field(default=2.0, metadata=_least(0))
+    queue_seconds: float = _setting(2.0, least=0, in_project=True)
     """How long a request waits for one of them, before it is answered with 503."""
-    answer_seconds: float = field(default=30.0, metadata=_least(0.05))
+    answer_seconds: float = _setting(30.0, least=0.05, in_project=True)
     """How long a request may take, before it is answered with 504."""
-    skills: int = field(default=20, metadata=_least(1))
+    skills: int = _setting(20, least=1, in_project=True)
     """How many skills are put into a prompt."""
-    in_flight: int = field(default=8, metadata=_least(1))
+    in_flight: int = _setting(8, least=1)
     """How many requests of one key may be in flight in a process."""
-    max_body_kb: int = field(default=256, metadata=_least(1))
+    max_body_kb: int = _setting(256, least=1)
     """The largest body of a request, in kilobytes."""
-    max_trace_mb: int = field(default=16, metadata=_least(1))
+    max_trace_mb: int = _setting(16, least=1)
     """The largest recorded trace, in megabytes."""
-    feedback_wait: float = field(default=5.0, metadata=_least(0))
+    feedback_wait: float = _setting(5.0, least=0, in_project=True)
     """How long feedback waits for the request that it is about."""
 
-    learning: Learning = "feedback"
+    learning: Learning = _setting("feedback")
     """What books learn from, unless their own settings differ."""
-    publish: Publish | None = None
+    publish: Publish | None = _setting(None)
     """Who publishes what a book has learned; None means the gate if it has validation samples, else a person."""
-    batch_size: int = field(default=20, metadata=_least(1))
+    batch_size: int = _setting(20, least=1, in_project=True)
     """The number of new feedback items that start a batch."""
-    batch_age: float = field(default=3600.0, metadata=_least(0))
+    batch_age: float = _setting(3600.0, least=0, in_project=True)
     """The age of the oldest new feedback at which a batch is made."""
-    schedule_seconds: float = field(default=10.0, metadata=_least(0.05))
+    schedule_seconds: float = _setting(10.0, least=0.05, in_project=True)
     """How often the service checks whether a batch can be made."""
-    reflections_per_call: int = field(default=8, metadata=_least(1))
+    reflections_per_call: int = _setting(8, least=1, in_project=True)
     """How many reflections one request to the skill manager may be about."""
-    reflect_workers: int = field(default=4, metadata=_least(1))
+    reflect_workers: int = _setting(4, least=1, in_project=True)
     """How many traces of a batch are reflected on at once."""
-    concurrency: int = field(default=1, metadata=_least(1))
+    concurrency: int = _setting(1, least=1, in_project=True)
     """How many batches a worker learns from at once."""
-    attempts: int = field(default=3, metadata=_least(1))
+    attempts: int = _setting(3, least=1, in_project=True)
     """How many attempts at a batch are made."""
-    retry_seconds: float = field(default=30.0, metadata=_least(0.01))
+    retry_seconds: float = _setting(30.0, least=0.01, in_project=True)
     """The time before the second attempt at a batch; it doubles with each further one."""
-    heartbeat_seconds: float = field(default=10.0, metadata=_least(0.05))
+    heartbeat_seconds: float = _setting(10.0, least=0.05, in_project=True)
     """How often a worker records that it is alive."""
-    silent_seconds: float = field(default=60.0, metadata=_least(0.1))
+    silent_seconds: float = _setting(60.0, least=0.1, in_project=True)
     """How long a worker is silent before others resume its batches."""
-    review_share: float = field(default=0.05, metadata=_least(0))
+    review_share: float = _setting(0.05, least=0)
     """The largest share of requests that are listed for review because they are uncertain."""
 
-    anonymise: bool = True
+    anonymise: bool = _setting(True)
     """Whether personal data is replaced before a model gets it, unless the settings of a book differ."""
-    keep_requests: float = field(default=30.0, metadata=_least(0))
+    keep_requests: float = _setting(30.0, least=0)
     """How many days requests are kept."""
-    keep_feedback: float = field(default=90.0, metadata=_least(0))
+    keep_feedback: float = _setting(90.0, least=0)
     """How many days feedback is kept."""
-    keep_reviews: float = field(default=90.0, metadata=_least(0))
+    keep_reviews: float = _setting(90.0, least=0)
     """How many days the texts of reviews are kept."""
-    keep_audit: float = field(default=365.0, metadata=_least(0))
+    keep_audit: float = _setting(365.0, least=0)
     """How many days the audit log is kept."""
-    keep_workflows: float = field(default=30.0, metadata=_least(0))
+    keep_workflows: float = _setting(30.0, least=0)
     """How many days DBOS keeps finished workflows."""
 
     def __post_init__(self) -> None:
         for setting in fields(self):
             value = getattr(self, setting.name)
-            if setting.metadata and not (setting.metadata["least"] <= value <= _LARGEST):
+            least = setting.metadata["least"]
+            if least is not None and not (least <= value <= _LARGEST):
                 kind = "a whole number" if setting.type == "int" else "a number"
-                raise ValueError(
-                    f"{setting.name} must be {kind} of at least {setting.metadata['least']:g}, got {value:g}"
-                )
+                raise ValueError(f"{setting.name} must be {kind} of at least {least:g}, got {value:g}")
         _check_choice("learning", self.learning, LEARNING)
         if self.publish is not None:
             _check_choice("publish", self.publish, PUBLISH)
@@ -204,9 +206,15 @@ def load_settings(
             found[setting.name] = _parsed(f"the variable {_PREFIX}{setting.name.upper()}", setting.name, text)
     found |= {name: value for name, value in (options or {}).items() if value is not None}
     try:
-        return ServerSettings(**found)
+        settings = ServerSettings(**found)
     except ValueError as error:
         raise UsageError(f"the setting {error}") from error
+    if "data" not in found and settings.data.is_symlink():
+        raise UsageError(
+            f"the data folder {str(settings.data)!r} is a link to {str(settings.data.resolve())!r}, which is not "
+            "followed, since a cloned project can contain it; if it is yours, give that folder with --data"
+        )
+    return settings
 
 
 def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> object:
@@ -215,9 +223,9 @@ def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> obj
         raise UsageError(f"{where}: {_SECRETS[name]} do not belong in a file; use the variable {_PREFIX}{name.upper()}")
     if name not in _KINDS:
         raise UsageError(f"{path}: no such setting in [{_TABLE}]: {name!r}; the settings are {', '.join(_KINDS)}")
-    if is_project and name in _NOT_IN_PROJECTS:
+    if is_project and name not in IN_PROJECTS:
         raise UsageError(
-            f"{where}: not in the file of a project, since {_NOT_IN_PROJECTS[name]}; put it into your own settings "
+            f"{where}: not in the file of a project, which may come from a stranger; put it into your own settings "
             f"file ('ace config' shows where it is) or the variable {_PREFIX}{name.upper()}"
         )
     checked = _checked(where, name, value)
@@ -225,6 +233,9 @@ def _from_file(path: Path, name: str, value: object, *, is_project: bool) -> obj
         return path.parent / checked.expanduser()
     return checked
 
+
+IN_PROJECTS: Final = frozenset(setting.name for setting in fields(ServerSettings) if setting.metadata["in_project"])
+"""The settings that the file of a project may set."""
 
 _KINDS: Final[Mapping[str, str]] = {
     setting.name: str(setting.type).partition(" | ")[0] for setting in fields(ServerSettings)

@@ -23,7 +23,9 @@ def test_unverified_traces_change_skills_only_if_that_is_wanted(
     if given == "variable":
         monkeypatch.setenv("ACE_LEARN_WITHOUT_TRUTH", "true")
     if given == "file":
-        (tmp_path / "ace.toml").write_text("learn_without_truth = true\n", encoding="utf-8")
+        own = tmp_path / ".config" / "ace" / "config.toml"
+        own.parent.mkdir(parents=True)
+        own.write_text("learn_without_truth = true\n", encoding="utf-8")
     flags = ["--learn-without-truth"] if given == "flag" else []
     done = here("learn", "in.jsonl", *model, *flags, "--yes", "--no-merge", "--json")
     assert done.code == 0, done.err

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run, command_environment
-from tests.support.scripted_server import ScriptedServer
+from ace import Skillbook
+from tests.support.command_line import Run, ace, command_environment
+from tests.support.scripted_server import HttpError, ScriptedServer
 
 ROOT = Path(__file__).parents[3]
 
@@ -126,3 +127,53 @@ def test_your_own_settings_may_name_any_model(tmp_path: Path, here: Run) -> None
     own.write_text('model = "oobabooga/http://192.0.2.2:8000"\nskillbook = "acme://team/skills"\n', encoding="utf-8")
     settings = here("config", "--json").data["settings"]
     assert settings["model"]["value"] == "oobabooga/http://192.0.2.2:8000"
+
+
+def test_a_project_cannot_choose_a_skillbook_of_the_user(tmp_path: Path, server: ScriptedServer) -> None:
+    private, project = tmp_path / "private", tmp_path / "repo"
+    for folder in (private, project):
+        folder.mkdir()
+    with Skillbook.open(private / "mine.db") as book:
+        book.add_skill("names", "The code name is BLUEFIN.")
+    (project / "t.json").write_text(json.dumps({"task": "t", "answer": "LESSON a"}), encoding="utf-8")
+    text = f'block = "AGENTS.md"\nmodel = "openai/x"\napi_base = "{server.api_base}"\n'
+    for place in (str(private / "mine.db"), "../private/mine.db", "~/private/mine.db", "link/mine.db", "link.db"):
+        (project / "ace.toml").write_text(f'{text}skillbook = "{place}"\n', encoding="utf-8")
+        (project / "link").unlink(missing_ok=True)
+        (project / "link").symlink_to(private)
+        (project / "link.db").unlink(missing_ok=True)
+        (project / "link.db").symlink_to(private / "mine.db")
+        done = ace("learn", "t.json", "--yes", folder=project, environ={"HOME": str(tmp_path)})
+        assert done.code == 2 and "'skillbook' in the file of a project must be a file inside" in done.err, place
+    assert server.requests == [] and not (project / "AGENTS.md").exists()
+
+
+@pytest.mark.parametrize("own", ["variable", "settings"])
+@pytest.mark.parametrize("model", ["openai/x", "anthropic/x", "gpt-4o", "groq/x"])
+def test_an_address_that_a_project_names_gets_no_key(
+    tmp_path: Path, server: ScriptedServer, model: str, own: str
+) -> None:
+    key = "sk-of-the-user-12345678"
+    (tmp_path / "ace.toml").write_text(f'model = "{model}"\napi_base = "{server.api_base}"\n', encoding="utf-8")
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+    environ = dict.fromkeys(names, key) if own == "variable" else {"ACE_API_KEY": key}
+    Skillbook().save_to_file(tmp_path / "skills.db")
+    ace("ask", "What is 2 + 2?", folder=tmp_path, environ=environ)
+    assert server.requests
+    assert not any(key in str(request.headers) for request in server.requests)
+
+
+def test_the_user_can_give_the_key_to_the_same_address(tmp_path: Path, server: ScriptedServer) -> None:
+    (tmp_path / "ace.toml").write_text(f'model = "openai/x"\napi_base = "{server.api_base}"\n', encoding="utf-8")
+    environ = {"OPENAI_API_KEY": "sk-of-the-user-12345678"}
+    Skillbook().save_to_file(tmp_path / "skills.db")
+    ace("ask", "What is 2 + 2?", "--api-base", server.api_base, folder=tmp_path, environ=environ)
+    assert any("sk-of-the-user-12345678" in str(request.headers) for request in server.requests)
+
+
+def test_a_server_that_wants_a_key_is_explained(tmp_path: Path, server: ScriptedServer) -> None:
+    server.script = lambda request: HttpError(401)
+    (tmp_path / "ace.toml").write_text(f'model = "openai/x"\napi_base = "{server.api_base}"\n', encoding="utf-8")
+    Skillbook().save_to_file(tmp_path / "skills.db")
+    done = ace("ask", "What is 2 + 2?", folder=tmp_path, environ={"OPENAI_API_KEY": "sk-of-the-user-12345678"})
+    assert done.code and "an address that the file of a project names gets none" in done.err

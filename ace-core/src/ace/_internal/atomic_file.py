@@ -44,7 +44,7 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
 
     The data go to a temporary file in the same folder first, are flushed to the disk, and take the place of the old
     file by a rename. The temporary file has a name that is not known in advance and is never opened through a link.
-    The permissions of the old file are kept, and a symbolic link is followed.
+    The permissions of the old file are kept. A symbolic link is followed only as `own_file` says.
     If several processes write the same file, the caller must hold `folder_lock`.
 
     Args:
@@ -57,7 +57,7 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
     Raises:
         OSError: If the disk is full or the folder is not writable; the old file is not changed.
     """
-    target = real_path(path)
+    target = own_file(path)
     make_folder(target.parent)
     temporary: Path | None = None
     try:
@@ -100,7 +100,7 @@ def check_can_write(path: str | Path) -> None:
         ...
         OSError: [Errno 36] File name too long: '...aaa.json'
     """
-    target = real_path(path)
+    target = own_file(path)
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISDIR(target.lstat().st_mode):  # also tells of a name that is too long
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
@@ -182,7 +182,7 @@ def appended_file(path: str | Path) -> Iterator[BinaryIO]:
         The file, which is not buffered.
 
     Raises:
-        OSError: The file cannot be opened.
+        OSError: The file cannot be opened, or is a link, which may lead to another file of the user.
     """
     try:
         from fcntl import LOCK_EX, flock
@@ -220,23 +220,23 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
             os.ftruncate(file.fileno(), size)  # no other writer has added to it: this one holds the lock
         raise
     if is_durable and not size:
-        _sync_folder(real_path(file.name).parent)
+        _sync_folder(Path(file.name).parent)
 
 
 def _is_at(file: IO[bytes], path: str | Path) -> bool:
     """Return whether an open file is the one at a path."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+        return os.path.samestat(os.fstat(file.fileno()), Path(path).lstat())
     except FileNotFoundError:
         return False
 
 
 def _opened_for_appending(path: str | Path) -> BinaryIO:
     try:
-        return open(path, "ab+", buffering=0, opener=_private_opener)
+        return open(path, "ab+", buffering=0, opener=open_private)
     except FileNotFoundError:
         make_folder(Path(path).parent)
-        return open(path, "ab+", buffering=0, opener=_private_opener)
+        return open(path, "ab+", buffering=0, opener=open_private)
 
 
 @contextlib.contextmanager
@@ -249,7 +249,7 @@ def folder_lock(path: str | Path) -> Iterator[None]:
     Args:
         path: The file; its folder is created if it does not exist.
     """
-    folder = real_path(path).parent
+    folder = own_file(path).parent
     make_folder(folder)
     try:
         import fcntl
@@ -293,7 +293,7 @@ def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None
     except ImportError:
         yield True
         return
-    with Path(path).open("ab") as file:
+    with open(path, "ab", opener=open_private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -337,7 +337,7 @@ def passing_lock(path: str | Path) -> Iterator[bool]:
         yield True
         return
     while True:
-        with open(path, "ab", opener=_private_opener) as file:
+        with open(path, "ab", opener=open_private) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -354,7 +354,7 @@ def passing_lock(path: str | Path) -> Iterator[bool]:
 
 def remove_leftovers(path: str | Path) -> None:
     """Delete the temporary files that killed writers of this file left behind. The lock must be held."""
-    target = real_path(path)
+    target = own_file(path)
     # Earlier versions named them after the file and the process.
     names = re.compile(rf"{re.escape(_stem(target))}[0-9a-f]{{16}}\.tmp|\.{re.escape(target.name)}\.\d+\.tmp")
     for entry in os.scandir(target.parent):
@@ -374,6 +374,44 @@ def real_path(path: str | Path) -> Path:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         Path(path).stat()  # tells of a circle in words; what `resolve` does there depends on the Python
     return Path(path).resolve()
+
+
+def own_file(path: str | Path) -> Path:
+    """Return the file that a path leads to, if it may be replaced.
+
+    A cloned project can contain links. One that leads out of its folder, or from `AGENTS.md` to `.venv/bin/activate`,
+    would have us write texts into a file that a shell reads. So a link is only followed to a file with the same suffix
+    in the same folder, or below it.
+
+    Args:
+        path: The file, which may not exist.
+
+    Raises:
+        OSError: It is another link, or the links lead in a circle.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp()).resolve()
+        >>> (folder / "CLAUDE.md").symlink_to("AGENTS.md")
+        >>> (folder / "skills.md").symlink_to("../notes.md")
+        >>> own_file(folder / "CLAUDE.md").name
+        'AGENTS.md'
+        >>> own_file(folder / "skills.md")
+        Traceback (most recent call last):
+        ...
+        OSError: [Errno 40] it is a link to '...notes.md', which is not followed; give that path instead: '...skills.md'
+    """
+    real, link = real_path(path), Path(path)
+    if link.is_symlink() and not (
+        link.suffix and link.suffix == real.suffix and real.is_relative_to(link.parent.resolve())
+    ):
+        raise _unfollowed(path)
+    return real
+
+
+def _unfollowed(path: str | Path) -> OSError:
+    about = f"it is a link to {str(Path(path).resolve())!r}, which is not followed; give that path instead"
+    return OSError(errno.ELOOP, about, str(path))
 
 
 def make_folder(folder: Path) -> None:
@@ -406,8 +444,18 @@ def _new_temporary(target: Path) -> tuple[Path, int]:
             continue
 
 
-def _private_opener(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_CLOEXEC", 0), PRIVATE)
+def open_private(name: str, flags: int) -> int:
+    """Open a file as the `opener` of `open`: a new one is readable by its owner alone, and a link is not followed.
+
+    Raises:
+        OSError: It cannot be opened, or is a link.
+    """
+    try:
+        return os.open(name, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0), PRIVATE)
+    except OSError as error:
+        if Path(name).is_symlink():
+            raise _unfollowed(name) from error
+        raise
 
 
 def _keep_permissions(descriptor: int, target: Path) -> None:

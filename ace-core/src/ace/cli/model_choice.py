@@ -35,6 +35,7 @@ _SHORT_ANSWER = 16
 """Tokens of the answer that is asked for as a check; some servers refuse fewer."""
 _REFUSED = (401, 403)
 _NOT_FOUND = (404, 405)
+_NO_KEY = "none"
 
 
 def chosen_model(settings: Settings) -> str:
@@ -127,7 +128,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
         "api_base": settings.api_base,
-        "api_key": None if is_local else settings.api_key,  # it is for the models that need one
+        "api_key": None if is_local else _key_to_send(settings),  # it is for the models that need one
     }
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
@@ -138,6 +139,19 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         raise UsageError(f"the settings do not fit the model {model!r}: {error}") from error
     except FileNotFoundError as error:  # a plugin's model may be a program that is not installed
         raise UsageError(f"the model {model!r} cannot be used: {error}") from error
+
+
+def _key_to_send(settings: Settings) -> str | None:
+    """Return the key for the model; None if it is in the variable of the provider.
+
+    On a shared machine, any user can listen at an address of this machine. So an address that a project names gets no
+    key; clients look for one in the environment unless they are given some text.
+    """
+    return _NO_KEY if _has_address_of_project(settings) else settings.api_key
+
+
+def _has_address_of_project(settings: Settings) -> bool:
+    return settings.api_base is not None and "api_base" in settings.of_project
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
@@ -198,6 +212,11 @@ def explained(error: LLMCallError, settings: Settings) -> str:
     server = "the provider" if settings.api_base is None else f"the server at {_shown_address(settings.api_base)}"
     if isinstance(error, LLMAuthenticationError) and error.missing_variables:
         return f"{model} needs a key: set the environment variable {' or '.join(error.missing_variables)}"
+    if _has_address_of_project(settings) and error.status_code in _REFUSED:
+        return (
+            f"{server} requires a key for {model}, but an address that the file of a project names gets none "
+            f"({settings.origins['api_base']}); give it with --api-base, or in your own settings file"
+        )
     if isinstance(error, LLMAuthenticationError) or error.status_code in _REFUSED:
         return f"{server} refused the key for {model}: check the environment variable or the setting 'api_key'"
     if error.status_code in _NOT_FOUND:

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PROJECT_PROVIDERS", "address_on_this_machine", "file_location", "hosted_model"]
+from ace._options import ProjectRule, inside_project
+
+__all__ = ["ADDRESS_ON_THIS_MACHINE", "HOSTED_MODEL", "OWN_SKILLBOOK", "PROJECT_PROVIDERS"]
 
 # fmt: off
 PROJECT_PROVIDERS: Final = frozenset({
@@ -29,40 +31,23 @@ _LOCAL_ADDRESS: Final = re.compile(r"https?://(\[[0-9a-f:]{2,39}\]|[0-9.]{7,15}|
 """Only this form: where an address has a user, a backslash or blanks, libraries differ about its host."""
 
 
-def address_on_this_machine(name: str, address: str, _project: Path) -> str | None:
-    """Return why the file of a project may not name an address, or None.
-
-    Args:
-        name: The name of the setting.
-    """
+def _problem_of_address(name: str, address: str, _project: Path) -> str | None:
     if _is_this_machine(address):
         return None
-    return f"{name!r} in the file of a project may only name this machine, since your key and your traces go there"
+    return f"{name!r} in the file of a project may only name this machine, since your traces go there"
 
 
-def file_location(name: str, location: str, _project: Path) -> str | None:
-    """Return why the file of a project may not name a place of a skillbook, or None.
-
-    Args:
-        name: The name of the setting.
-        location: The place.
-    """
+def _problem_of_skillbook(name: str, location: str, project: Path) -> str | None:
     from ace.skillbook.locations import has_scheme
 
-    if not has_scheme(location):
-        return None
-    return f"{name!r} in the file of a project may only name a file, since questions from your traces go there"
+    if has_scheme(location):
+        return f"{name!r} in the file of a project may only name a file, since questions from your traces go there"
+    return _INSIDE.problem(name, location, project)
 
 
-def hosted_model(name: str, model: str, _project: Path) -> str | None:
-    """Return why the file of a project may not name a model, or None.
-
-    Args:
-        name: The name of the setting.
-
-    It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more ways
-    than anyone can list.
-    """
+def _problem_of_model(name: str, model: str, _project: Path) -> str | None:
+    # It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more
+    # ways than anyone can list.
     provider, slash, rest = model.partition("/")
     if not slash:
         is_safe = _KNOWN_NAME.fullmatch(model) is not None
@@ -88,3 +73,12 @@ def _is_this_machine(address: str) -> bool:
         return found[1] == "localhost" or ipaddress.ip_address(found[1].strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+_INSIDE: Final = inside_project("file", "it could be a skillbook of yours, with skills that are not for the project")
+OWN_SKILLBOOK: Final = ProjectRule(_INSIDE.allowed, _problem_of_skillbook)
+"""The rule for the skillbook."""
+ADDRESS_ON_THIS_MACHINE: Final = ProjectRule("an address on this machine, which gets no key", _problem_of_address)
+"""The rule for the address of the model. On a shared machine, any user can listen there, so no key is sent."""
+HOSTED_MODEL: Final = ProjectRule("a hosted model such as openai/NAME, or one of `ace models list`", _problem_of_model)
+"""The rule for the model."""

@@ -6,7 +6,7 @@ The clock is one too: `SOURCE_DATE_EPOCH` stops it, so that a run can be repeate
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from ace._options import Option, SettingValue, inside_project, learning_option, option, options_of, refused
 from ace.cli.errors import UsageError
-from ace.cli.project_rules import address_on_this_machine, file_location, hosted_model
+from ace.cli.project_rules import ADDRESS_ON_THIS_MACHINE, HOSTED_MODEL, OWN_SKILLBOOK
 from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, MAPPINGS_TABLE, entries_in, project_file, user_file
 from ace.environments import Match
 from ace.runners.run_options import RunSettings
@@ -38,7 +38,7 @@ class Settings:
         common=("learn", "train"),
         of_run=False,
         used="local/qwen2.5-coder-1.5b",
-        project=hosted_model,
+        project=HOSTED_MODEL,
     )
     api_base: str | None = option(
         None,
@@ -49,7 +49,7 @@ class Settings:
         common=("learn", "train"),
         of_run=False,
         can_be_unset=True,
-        project=address_on_this_machine,
+        project=ADDRESS_ON_THIS_MACHINE,
     )
     api_key: str | None = option(
         None,
@@ -57,7 +57,7 @@ class Settings:
         group="Model",
         of_run=False,
         is_secret=True,
-        project=lambda _name, _key, _project: "a key does not belong in the file of a project",
+        project=refused("others can read it there"),
     )
     max_tokens: int = option(
         2048, "The maximum length of an answer, in tokens.", group="Model", commands=_OF_MODEL, of_run=False, least=1
@@ -153,7 +153,7 @@ class Settings:
         common=("learn", "train"),
         of_run=False,
         is_path=True,
-        project=file_location,
+        project=OWN_SKILLBOOK,
     )
     block: str | None = learning_option(
         None,
@@ -193,6 +193,7 @@ class Settings:
         common=("inspect",),
         of_run=False,
         is_path=True,
+        project=inside_project("file", "it is read"),
     )
     since: str | None = option(
         None,
@@ -217,6 +218,8 @@ class Settings:
     """The settings of a run."""
     origins: Mapping[str, str]
     """The source of each value, as text, by name."""
+    of_project: Collection[str] = ()
+    """The names of the values that come from the file of a project, which may not be trusted."""
 
     @property
     def max_input_bytes(self) -> int:
@@ -224,19 +227,37 @@ class Settings:
         return int(self.max_input_mb * 1_000_000)
 
     @property
+    def log_folder(self) -> Path:
+        """The folder of the trace log, the insights and the artifacts.
+
+        Raises:
+            UsageError: The user has not named it, and it leads out of the current folder, as a cloned project can make
+                it by a link.
+        """
+        return self._not_a_way_out(Path(self.logs))
+
+    @property
     def trace_log(self) -> Path:
         """The file of the trace log."""
-        return Path(self.logs) / "execution_traces.jsonl"
+        return self.log_folder / "execution_traces.jsonl"
 
     @property
     def insights(self) -> Path:
         """The file of the insights."""
-        return Path(self.logs) / "insights.jsonl"
+        return self.log_folder / "insights.jsonl"
 
     @property
     def artifacts(self) -> Path:
         """The folder of the artifacts."""
-        return Path(self.logs) / "artifacts"
+        return self._not_a_way_out(self.log_folder / "artifacts")
+
+    def _not_a_way_out(self, folder: Path) -> Path:
+        if self.origins["logs"] == "default" and not folder.resolve().is_relative_to(Path.cwd()):
+            raise UsageError(
+                f"{str(folder)!r} leads to {str(folder.resolve())!r} by a link, which is not followed; if the link is "
+                f"yours, give {SETTINGS['logs'].flag} with the folder that it leads to"
+            )
+        return folder
 
 
 _CLASSES: Final = (Settings, LearningSettings, RunSettings)
@@ -308,6 +329,7 @@ class _Found:
     def __init__(self) -> None:
         self._values: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
         self._origins = dict.fromkeys(SETTINGS, "default")
+        self._of_project: set[str] = set()
 
     def take(self, name: str, origin: str, place: str, value: Callable[[], SettingValue]) -> None:
         """Take a value, which overrides an earlier one.
@@ -326,6 +348,7 @@ class _Found:
         except ValueError as error:
             raise UsageError(f"{place} {error}") from error
         self._origins[name] = origin
+        self._of_project.discard(name)
 
     def take_file(self, path: Path, *, is_project: bool = False) -> None:
         """Take the values of a settings file.
@@ -345,6 +368,7 @@ class _Found:
                 value = str(path.parent / Path(value).expanduser())
             self._values[name] = SETTINGS[name].in_python(value)
             self._origins[name] = f"{path}, line {line}"
+        self._of_project = (self._of_project - entries.keys()) | (entries.keys() if is_project else set())
 
     def settings(self) -> Settings:
         """Return the settings."""
@@ -352,7 +376,13 @@ class _Found:
             {found.name: self._values[found.name] for found in options_of(settings) if not found.python_only}
             for settings in _CLASSES
         )
-        return Settings(**own, learning=LearningSettings(**learning), run=RunSettings(**run), origins=self._origins)
+        return Settings(
+            **own,
+            learning=LearningSettings(**learning),
+            run=RunSettings(**run),
+            origins=self._origins,
+            of_project=frozenset(self._of_project),
+        )
 
 
 def _assignment(text: str, command: str) -> tuple[str, str]:
@@ -423,7 +453,7 @@ def _check_trusted(setting: Option, value: SettingValue, path: Path, line: int) 
     """Reject a value with which a cloned project could steal the user's key or traces, or weaken a safeguard."""
     if setting.project is None or value is None:
         return
-    problem = setting.project(setting.name, str(value), path.parent)
+    problem = setting.project.problem(setting.name, str(value), path.parent)
     if problem is not None:
         or_flag = f", or give {setting.flag}" if not setting.is_secret else ""  # others can see the list of processes
         raise UsageError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class
-from ace._internal.atomic_file import create_private
+from ace._internal.atomic_file import create_private, own_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -115,8 +115,9 @@ class CachedEmbedder:
         import sqlite3
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        create_private(self.path)  # texts can be guessed from their vectors
-        connection = sqlite3.connect(self.path, timeout=10)
+        path = own_file(self.path)
+        create_private(path)  # texts can be guessed from their vectors
+        connection = sqlite3.connect(path, timeout=10)
         try:
             connection.execute(_SCHEMA)
         except BaseException:

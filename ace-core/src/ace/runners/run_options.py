@@ -109,6 +109,7 @@ class RunSettings:
         above=0,
         unit="US dollars",
         group="Run",
+        project=refused("it would replace your own limit"),
     )
     fail_fast: bool = learning_option(
         False,

@@ -19,7 +19,7 @@ from ace._internal.arguments import (
     whole_number,
     with_method,
 )
-from ace._options import learning_option, option
+from ace._options import ProjectRule, learning_option, option
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.llm import find_model_prefix
@@ -99,7 +99,7 @@ class LearningSettings(TailSettings):
         details="See `LeakageGuard`.",
         group="Safeguards",
         words=_guarded_kinds,
-        project=_allowed_in_project,
+        project=ProjectRule("only copies of the correct answer or of a prompt", _allowed_in_project),
     )
     proof_agent: AgentLike | None = option(
         None,

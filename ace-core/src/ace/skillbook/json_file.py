@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from ace._internal.atomic_file import check_can_write, folder_lock, real_path, write_durably
+from ace._internal.atomic_file import check_can_write, folder_lock, own_file, real_path, write_durably
 from ace.skill import missing_cases
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
 from ace.skillbook.events import CaseChange, CasesChanged, Event, Imported
@@ -95,7 +95,7 @@ class JsonFiles:
             OSError: If it cannot be written; the old file is preserved.
         """
         with folder_lock(path):
-            target = real_path(path)
+            target = own_file(path)
             self._refuse_to_lose(path, target, overwrite=overwrite)
             self._write(target, state)
 
@@ -112,7 +112,7 @@ class JsonFiles:
             OSError: If it cannot be written; the old file is preserved.
         """
         with folder_lock(path):
-            target = real_path(path)
+            target = own_file(path)
             newest = self._newest(path, target)
             if newest is None:
                 self._write(target, state)
@@ -134,7 +134,7 @@ class JsonFiles:
             SkillbookError: As they would.
             OSError: If the file cannot be written.
         """
-        target = real_path(path)
+        target = own_file(path)
         check_can_write(target)
         if merge:
             self._newest(path, target)

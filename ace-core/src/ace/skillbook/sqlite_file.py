@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, final
 
-from ace._internal.atomic_file import create_private, make_folder
+from ace._internal.atomic_file import create_private, make_folder, own_file
 from ace._internal.decoding import LARGEST_COUNT
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
 
@@ -454,7 +454,10 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        try:
+            self.path = own_file(path)
+        except OSError as error:
+            raise SkillbookFileError(f"the store cannot be opened: {error.strerror}", path=path) from error
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._inherited: list[sqlite3.Connection] = []
@@ -466,7 +469,7 @@ class SqliteFile:
         """Whether the connection is ready to write."""
         make_folder(path.parent)
         self._connection: sqlite3.Connection | None = self._connect()
-        self._opened = _identity(path)
+        self._opened = _identity(self.path)
 
     def query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
         """Return the rows of a single query."""
@@ -501,7 +504,8 @@ class SqliteFile:
 
     def backups(self) -> list[Path]:
         """Return the backups that were made before the format of the file was upgraded."""
-        return sorted(self.path.parent.glob(f"{glob.escape(self.path.name)}.version-*.backup"))
+        found = self.path.parent.glob(f"{glob.escape(self.path.name)}.version-*.backup")
+        return sorted(backup for backup in found if not backup.is_symlink())  # we make none of them as a link
 
     def rewrite(self) -> None:
         """Write the file anew without what was deleted from it, and empty its write-ahead log.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from ace._internal.arguments import checked_arguments, checked_class, file_path, with_method
-from ace._options import check_options, inside_project, learning_option, option, refused
+from ace._options import ProjectRule, at_most, check_options, inside_project, learning_option, option, refused
 from ace.skill import PROVENANCES, Provenance, Unproven
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class TailSettings:
         details="None sets no limit.",
         least=1,
         unit="skills",
+        project=at_most(50, _WEAKENS),
     )
     max_operations: int | None = learning_option(
         None,
@@ -100,6 +101,7 @@ class TailSettings:
         "skills.",
         details="Unverified are the answers that an environment such as `HeuristicEnvironment` did not verify, and "
         "whose ground truth is not known.",
+        project=refused(_WEAKENS),
     )
     insights: InsightLog | None = option(
         None, "The log that records the insights of each trace and their status; see `InsightStep`.", python_only=True
@@ -140,7 +142,7 @@ class TailSettings:
         "and nothing of it has failed, and the record of a failed sample contains only the kind of its error.",
         group="Safeguards",
         choices=PROVENANCES,
-        project=_project_provenance,
+        project=ProjectRule("`ids`", _project_provenance),
     )
     reflections_per_call: int = learning_option(
         1,
@@ -179,6 +181,7 @@ class TailSettings:
         True,
         "At the end of a run, repeat its corrections whose skills in the prompt have changed since.",
         group="Proof",
+        project=refused(_WEAKENS),
     )
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ace._internal.atomic_file import make_folder, passing_lock
+from ace._internal.atomic_file import make_folder, open_private, passing_lock
 from ace.pipeline import CancellationToken
 
 __all__ = ["learning_turn", "running_watcher", "watching"]
@@ -48,7 +48,8 @@ def watching(log: str | Path, skillbook: str) -> Iterator[bool]:
     make_folder(path.parent)
     with passing_lock(path) as is_mine:
         if is_mine:
-            path.write_text(f"{os.getpid()}\n", encoding="ascii")
+            with open(path, "w", encoding="ascii", opener=open_private) as file:
+                file.write(f"{os.getpid()}\n")
         yield is_mine
 
 

@@ -328,7 +328,7 @@ class Learn(LearningCommand):
         if place.location != settings.skillbook:
             return nullcontext(True)
         return learning_turn(
-            settings.logs,
+            settings.log_folder,
             place.location,
             cancel_token=run.get("cancel_token"),
             on_wait=lambda: note("ace: waiting for another process that learns from tasks into this skillbook"),

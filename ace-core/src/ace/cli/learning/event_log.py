@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, final
 
-from ace._internal.atomic_file import create_private
+from ace._internal.atomic_file import open_private
 from ace.protocols.observers import Event, SkillChange
 from ace.redaction import Redactor
 
@@ -64,8 +64,7 @@ class EventLog:
         line = f"{json.dumps(entry)}\n".encode("ascii")
         with self._lock:
             self._make_room(len(line))
-            create_private(self.path)
-            with self.path.open("ab") as file:
+            with open(self.path, "ab", opener=open_private) as file:
                 file.write(line)
 
     def _values(self, event: Event | SkillChange) -> dict[str, object]:

@@ -176,7 +176,7 @@ class _Watcher:
             if left is not None and left <= 0:
                 self.token.cancel("max_cost")
                 return False
-            with learning_turn(settings.logs, settings.skillbook, cancel_token=self.token) as is_mine:
+            with learning_turn(settings.log_folder, settings.skillbook, cancel_token=self.token) as is_mine:
                 if is_mine:
                     self._run(part, left)
             if self.token.is_cancelled:

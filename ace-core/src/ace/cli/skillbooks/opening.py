@@ -331,6 +331,7 @@ def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: 
     if not is_dry_run and not place.file.parent.is_dir():
         raise UsageError(f"no such folder for the skillbook: {str(place.file.parent)!r}; create it first")
     _check_names(place)
+    _check_side_files(place)
     if not is_dry_run and not place.file.exists():  # one that is there is checked when it is open
         _check_folder(place.file.parent)
     _check_file(place.file, must_exist=must_exist)
@@ -348,6 +349,16 @@ def _check_names(place: SkillbookPlace) -> None:
             raise UsageError(
                 f"the skillbook cannot be at {shown_location(place.location)!r} ({reason}); give --skillbook elsewhere"
             ) from error
+
+
+def _check_side_files(place: SkillbookPlace) -> None:
+    """Reject a link where lines would be appended to a file: a cloned project can contain one."""
+    for path in (place.failures_file, place.validation_log, place.validation_answers):
+        if path is not None and path.is_symlink():
+            raise UsageError(
+                f"{visible(str(path))} is a link to {visible(str(path.resolve()))}, which is not followed; "
+                "remove the link, or give --skillbook elsewhere"
+            )
 
 
 def _check_file(path: Path, *, must_exist: bool) -> None:
