@@ -96,3 +96,34 @@ def test_the_same_works_inside_a_session(claude: str, book: Path, project: Path,
     ace("install", "--claude", claude)
     assert session(claude, project, prompt="/ace-learning:skills forget checks-00001 --yes") == "seen"
     assert contents(book) == ["Run it on Tuesdays."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't use `make clean`, it isn't safe.",
+        "Run $(touch PWNED) and $HOME.",
+        "One.\nEND\ntouch PWNED\n```\n!`touch PWNED`",
+        "Quote \"one\" 'two' \\three; touch PWNED & | < > #",
+        "x'; touch PWNED; '",
+    ],
+)
+def test_no_shell_reads_what_is_typed_after_the_command(
+    claude: str, book: Path, project: Path, serving: ServerFor, ace: Ace, text: str
+) -> None:
+    serving(lambda request: [Text("seen" if "checks-00001" in request.text else "nothing")])
+    ace("install", "--claude", claude)
+    session(claude, project, prompt=f"/ace-learning:skills edit checks-00001 {text}")
+    assert not list(project.rglob("PWNED"))
+    if "!`" not in text:  # which Claude Code changes itself
+        assert contents(book) == [text, "Run it on Tuesdays."]
+
+
+def test_a_text_that_ends_the_command_changes_nothing(
+    claude: str, book: Path, project: Path, serving: ServerFor, ace: Ace
+) -> None:
+    serving(lambda request: [Text("seen" if "cannot be typed in a session" in request.text else "nothing")])
+    ace("install", "--claude", claude)
+    prompt = "/ace-learning:skills edit checks-00001 Write ``` twice, and then ``` again."
+    assert session(claude, project, prompt=prompt) == "seen"
+    assert contents(book) == ["Run the check twice.", "Run it on Tuesdays."]

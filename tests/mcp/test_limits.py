@@ -113,7 +113,18 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(world: World, tmp_path: 
                 for path in refused:
                     code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", "path": path}))
                     assert (code, str(root) in message) == ("SAVE_LOAD_DISABLED", False), path
-            for path in ("notes.txt", "own.db", ".", "notes.md", "x" * 300 + ".json"):
+            unusable = (
+                "mcp-clients.json",
+                "~/.bashrc",
+                "~/a.json",
+                " ",
+                "con",
+                "con.json",
+                "a/.json",
+                ".a.json",
+                "a.sh",
+            )
+            for path in ("notes.txt", "own.db", ".", "notes.md", "x" * 300 + ".json", *unusable):
                 code, *_ = error_of(await client.call_tool("ace.skillbook.save", {"session_id": "s", "path": path}))
                 assert code == "VALIDATION_ERROR", path
             for path in ("notes.txt", "none.json", "."):

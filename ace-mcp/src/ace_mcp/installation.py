@@ -55,6 +55,10 @@ class InstallationError(ValueError):
     """A configuration cannot be changed. The message says why, and what to do."""
 
 
+RECORDS_FILE = "mcp-clients.json"
+"""The file in the data folder that records the installations."""
+
+
 @dataclass(frozen=True, slots=True)
 class MCPClient:
     """The configuration format of one client."""
@@ -298,7 +302,7 @@ def _not_ours(path: Path) -> str:
 
 
 def _records_path() -> Path:
-    return data_folder() / "mcp-clients.json"
+    return data_folder() / RECORDS_FILE
 
 
 def _read_records() -> _Records:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from ace.retrieval import LexicalRanker
 from ace.runners import Answer
 from ace.skillbook import SkillbookError, has_scheme
 from ace_mcp.errors import ErrorCode, MCPToolError
+from ace_mcp.installation import RECORDS_FILE
 from ace_mcp.learning import LearningRun
 from ace_mcp.models import (
     AskInput,
@@ -53,6 +55,11 @@ ASKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_h
 LEARNS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 SAVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 LOADS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+
+_SKILLBOOK_SUFFIXES = (".json", ".db")
+_PLAIN_NAME = re.compile(r"[^\W_](?:[\w .-]*[\w-])?")
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
+"""The names that Windows does not take for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +286,7 @@ class SkillbookTools:
             MCPToolError: The path is not allowed, or cannot be written.
         """
         path = self._allowed_path(request.path, "saving")
+        _check_name(request.path)
         with self._sessions.reading(request.session_id) as book, _file_errors(request.path):
             path.parent.mkdir(parents=True, exist_ok=True)
             book.save_to_file(path, overwrite=True)
@@ -357,6 +365,18 @@ def _model_errors(session: Session, stop: Stop) -> Iterator[None]:
         raise MCPToolError(ErrorCode.PROVIDER_ERROR, session.explain(error), status=error.status_code) from error
     except LLMError as error:
         raise MCPToolError(ErrorCode.PROVIDER_ERROR, f"the model gave no usable answer: {error}") from error
+
+
+def _check_name(path: str) -> None:
+    """Reject names that are not those of a skillbook, that a shell or a system gives a meaning, or that are ours."""
+    parts = [part.lower() for part in Path(path).parts]
+    is_usable = all(_PLAIN_NAME.fullmatch(part) and part.partition(".")[0] not in _DEVICES for part in parts)
+    if not is_usable or Path(path).suffix.lower() not in _SKILLBOOK_SUFFIXES or parts[-1] == RECORDS_FILE:
+        raise MCPToolError(
+            ErrorCode.VALIDATION_ERROR,
+            f"path: {path!r} cannot be saved to; give a .json or .db file whose name begins with a letter or digit, "
+            "such as team.json",
+        )
 
 
 @contextmanager

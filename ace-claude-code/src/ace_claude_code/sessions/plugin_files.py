@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+from ace_claude_code.sessions.in_session import LAST_LINE
 
 __all__ = ["HOOK_MODULE", "is_foreign_plugin", "is_our_plugin", "plugin_files"]
 
@@ -69,6 +72,9 @@ def _hook(event: str) -> dict[str, object]:
 def _command() -> str:
     """Return the slash command, by which the user reads and changes the skills in a session."""
     ace = shlex.join([sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.in_session"])
+    # Claude Code inserts what the user typed into the command. The shell reads nothing of it before a line with this
+    # word, which no text can contain by chance or design.
+    end = f"END_{secrets.token_hex(8)}"
     return (
         "---\n"
         "description: Show, forget, edit, pin or export what was learned from the sessions of this project\n"
@@ -76,7 +82,7 @@ def _command() -> str:
         f"allowed-tools: Bash({ace}:*)\n"
         "---\n"
         "Tell the user what this command printed, and do nothing else:\n\n"
-        f"!`{ace} $ARGUMENTS`\n"
+        f"```!\n{ace} <<'{end}'\n$ARGUMENTS\n{LAST_LINE}\n{end}\n```\n"
     )
 
 
