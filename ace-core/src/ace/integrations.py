@@ -10,7 +10,8 @@
   `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
   of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
 - learning in a separate process: `JobQueue`, `Job`;
-- commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
+- commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`,
+  `visible`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
         write_managed_block,
     )
     from ace.calls import within_seconds
-    from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
+    from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, visible, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.learning.sample_files import all_samples
     from ace.cli.settings_file import SettingTable, setting_tables
@@ -133,6 +134,7 @@ __all__ = [
     "string_at",
     "text_in",
     "value_at",
+    "visible",
     "warnings_shown",
     "within_seconds",
     "wrap_skillbook_for_external_agent",
@@ -203,6 +205,7 @@ __getattr__, __dir__ = lazy_exports(
         "string_at": "_internal.json_edit",
         "text_in": "_internal.json_fields",
         "value_at": "_internal.json_edit",
+        "visible": "cli.console",
         "warnings_shown": "cli.console",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",

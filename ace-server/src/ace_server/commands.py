@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -25,9 +25,11 @@ app = App(name="server", help="Serve answers with learned skills, and learn from
 keys_app = App(name="keys", help="Add, list and revoke API keys.")
 books_app = App(name="books", help="Add and list books.")
 seal_app = App(name="seal", help="Create and replace encryption keys.")
+review_app = App(name="review", help="Decide about what the service has learned.")
 app.command(keys_app)
 app.command(books_app)
 app.command(seal_app)
+app.command(review_app)
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
@@ -463,6 +465,71 @@ def list_books(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = 
     else:
         rows = [[book.name, book.shown_release, book.learning, str(book.new_feedback), book.location] for book in found]
         print_table(["book", "release", "learning", "new feedback", "location"], rows)
+    return DONE
+
+
+@review_app.command(name="list")
+def list_reviews(*, where: ServiceOptions = _DEFAULT_SERVICE, as_json: JsonFlag = False) -> int:
+    """List the candidates that wait for a person: what publishing each would change, and what users said.
+
+    For example:
+
+        ace server review list
+
+    Args:
+        where: Options of the service.
+        as_json: Print one JSON object.
+    """
+    settings = where.settings()
+    with _database(settings) as opened:
+        from ace_server.review_commands import open_reviews, print_reviews
+
+        found = open_reviews(settings, opened)
+    if as_json:
+        print_json({"command": "server review list", "reviews": [review.as_json() for review in found]})
+    else:
+        print_reviews(found)
+    return DONE
+
+
+@review_app.command(name="accept")
+def accept_review(review: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE, confirm_removals: Flag = False) -> int:
+    """Publish a candidate. Older candidates leave the queue.
+
+    For example:
+
+        ace server review accept rev_01a2
+
+    Args:
+        review: The id of the review.
+        where: Options of the service.
+        confirm_removals: Also remove skills from what users get.
+    """
+    return _decided(where, review, "accept", removes=confirm_removals)
+
+
+@review_app.command(name="reject")
+def reject_review(review: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
+    """Reject a candidate. What it changed is undone in the skillbook, and not learned again.
+
+    For example:
+
+        ace server review reject rev_01a2
+
+    Args:
+        review: The id of the review.
+        where: Options of the service.
+    """
+    return _decided(where, review, "reject", removes=False)
+
+
+def _decided(where: ServiceOptions, review: str, decision: Literal["accept", "reject"], *, removes: bool) -> int:
+    settings = where.settings()
+    with _database(settings) as opened:
+        from ace_server.review_commands import decide_review
+
+        decide_review(settings, opened, review, decision, removes=removes)
+    note(f"ace: {decision}ed {review}")
     return DONE
 
 

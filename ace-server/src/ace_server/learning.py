@@ -206,7 +206,7 @@ def _candidate(
     versions = _with_changes(book, {row.version for row in rows if row.version is not None})
     if not versions:
         return None
-    before, after = min(versions) - 1, max(versions)
+    before, after = min(versions) - 1, _newest_version(service, rules.name, book, max(versions))
     if rules.validation is None:
         return _Candidate(after, None, None)
     old, new = book.as_of(before), book.as_of(after)
@@ -215,6 +215,20 @@ def _candidate(
     if found.is_worse and _texts(book) == _texts(new):
         book.rollback(before, author=f"gate: validation fell from {scores[0]:.4f} to {scores[1]:.4f} ({batch})")
     return found
+
+
+def _newest_version(service: Service, name: str, book: Skillbook, own: int) -> int:
+    """Return the version to offer: the last one of the batch, or the newest one of the book if that contains less.
+
+    That is so if a candidate was rejected, or an older version restored, while the batch was being learned from.
+    """
+    release = tables.release
+    with service.database.reading() as connection:
+        newest = connection.scalar(sa.select(sa.func.max(release.c.version)).where(release.c.book == name))
+    if newest is None or newest <= own:
+        return own
+    book.refresh()
+    return book.version or own
 
 
 def _with_changes(book: Skillbook, versions: Collection[int]) -> list[int]:
@@ -310,6 +324,10 @@ def _add_candidate(connection: sa.Connection, rules: BookRules, batch: str, cand
         score=candidate.score,
         batch=batch,
     )
+    table = tables.release
+    if connection.scalar(sa.select(table.c.state).where(table.c.id == release)) == "published":
+        return release  # a person has restored it while the batch was being learned from
+    connection.execute(sa.update(table).where(table.c.id == release).values(state="candidate"))
     is_measured = candidate.score is not None
     if rules.publish == "always" or (rules.publish == "gate" and is_measured and not candidate.is_worse):
         publish(connection, release, by="worker")

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ace_server import tables
 from ace_server.database import new_id, now
 
-__all__ = ["UnknownReleaseError", "add_release", "publish"]
+__all__ = ["UnknownReleaseError", "add_release", "publish", "supersede"]
 
 _RELEASE: Final = tables.release
 
@@ -53,6 +53,9 @@ def add_release(
 def publish(connection: sa.Connection, release: str, *, by: str, reason: str | None = None) -> bool:
     """Publish a release, also one that was published before. The one that is published now is retired.
 
+    Older candidates are retired too, and their reviews are superseded: publishing one of them later would roll
+    back what users have now.
+
     Args:
         connection: A transaction that writes.
         release: The id of the release.
@@ -65,7 +68,7 @@ def publish(connection: sa.Connection, release: str, *, by: str, reason: str | N
     Raises:
         UnknownReleaseError: The release does not exist.
     """
-    found = connection.execute(sa.select(_RELEASE.c.book).where(_RELEASE.c.id == release)).first()
+    found = connection.execute(sa.select(_RELEASE.c.book, _RELEASE.c.version).where(_RELEASE.c.id == release)).first()
     if found is None:
         raise UnknownReleaseError(f"no such release: {release!r}")
     # Locks the row of the book on Postgres, where two may publish at once; SQLite has one writer.
@@ -84,4 +87,29 @@ def publish(connection: sa.Connection, release: str, *, by: str, reason: str | N
         .where(_RELEASE.c.id == release)
         .values(changes | ({} if reason is None else {"reason": reason}))
     )
+    supersede(connection, found.book, _RELEASE.c.version < found.version)
+    review = tables.review
+    waiting = sa.update(review).where(review.c.release == release, review.c.state == "open")
+    connection.execute(waiting.values(state="accepted", decided_at=now(), decided_by=by))
     return True
+
+
+def supersede(connection: sa.Connection, book: str, which: sa.ColumnElement[bool]) -> int:
+    """Retire candidates of a book that no one has to decide about any more, and close their reviews.
+
+    Args:
+        connection: A transaction that writes.
+        book: The name of the book.
+        which: A condition for the candidates.
+
+    Returns:
+        How many there were.
+    """
+    of_book = sa.select(_RELEASE.c.id).where(_RELEASE.c.book == book, _RELEASE.c.state == "candidate", which)
+    ids = list(connection.scalars(of_book))
+    if ids:
+        review = tables.review
+        connection.execute(sa.update(_RELEASE).where(_RELEASE.c.id.in_(ids)).values(state="retired"))
+        waiting = sa.update(review).where(review.c.release.in_(ids), review.c.state == "open")
+        connection.execute(waiting.values(state="superseded", decided_at=now()))
+    return len(ids)

@@ -7,6 +7,7 @@ from typing import Final, Literal
 import sqlalchemy as sa
 
 from ace_server import releases, tables
+from ace_server.candidates import Withdrawn
 from ace_server.database import new_id, now
 from ace_server.seal import Seal
 
@@ -89,12 +90,14 @@ def decide(
     content: str | None = None,
     ground_truth: str | None = None,
     note: str | None = None,
+    withdrawn: Withdrawn | None = None,
 ) -> None:
     """Decide a review, and apply the consequences.
 
     - Feedback that was accepted is learned from with the next batch; `content` replaces its comment, and `ground_truth`
       its correction. Feedback that was rejected is not learned from.
-    - A release that was accepted is published, one that was rejected is retired.
+    - A release that was accepted is published, one that was rejected is retired. Later candidates contain what was
+      rejected, so they are superseded by one without it.
     - A request that was uncertain becomes feedback, if the right answer or a remark is given.
 
     Args:
@@ -106,6 +109,7 @@ def decide(
         content: The new comment of the feedback.
         ground_truth: The right answer.
         note: The reason, for other reviewers.
+        withdrawn: What `candidates.withdraw` has returned for a release that is rejected.
 
     Raises:
         UnknownReviewError: The review does not exist.
@@ -130,14 +134,16 @@ def decide(
     if decided.rowcount != 1:
         raise AlreadyDecidedError(f"the review {review!r} was decided before")
     if row.release is not None:
-        _decide_release(connection, row.release, decision, by)
+        _decide_release(connection, row.release, decision, by, withdrawn)
     elif row.feedback is not None:
         _decide_feedback(connection, seal, row.feedback, decision, content, ground_truth)
     elif row.request is not None and decision != "reject" and (content or ground_truth):
         _add_feedback(connection, seal, row, content, ground_truth, by)
 
 
-def _decide_release(connection: sa.Connection, release: str, decision: ReviewDecision, by: str) -> None:
+def _decide_release(
+    connection: sa.Connection, release: str, decision: ReviewDecision, by: str, withdrawn: Withdrawn | None
+) -> None:
     if decision == "edit":
         raise ReleaseNotEditableError("a release can be accepted or rejected, but not edited")
     if decision == "reject":
@@ -145,8 +151,24 @@ def _decide_release(connection: sa.Connection, release: str, decision: ReviewDec
         connection.execute(
             sa.update(table).where(table.c.id == release, table.c.state == "candidate").values(state="retired")
         )
+        if withdrawn is not None:
+            _offer_the_rest(connection, release, by, withdrawn)
     else:
         releases.publish(connection, release, by=by, reason="accepted in review")
+
+
+def _offer_the_rest(connection: sa.Connection, rejected: str, by: str, withdrawn: Withdrawn) -> None:
+    """Replace the candidates that contain what was rejected by one that does not."""
+    table = tables.release
+    row = connection.execute(sa.select(table).where(table.c.id == rejected)).one()
+    replaced = releases.supersede(connection, row.book, table.c.version > row.version)
+    reason = f"without what was rejected with version {row.version}"
+    rest = releases.add_release(connection, row.book, withdrawn.version, by=by, reason=reason)
+    if replaced and withdrawn.differs:
+        add_review(connection, row.book, "release", reason=reason, release=rest)
+    else:  # it is kept because a batch that is being learned from must not offer an older version
+        unpublished = sa.update(table).where(table.c.id == rest, table.c.state == "candidate")
+        connection.execute(unpublished.values(state="retired"))
 
 
 def _decide_feedback(

@@ -205,7 +205,7 @@ review: Final = Table(
     Column("release", Text),
     Column("subject", Text),
     Column("reason", Text),
-    Column("state", Text, nullable=False),  # open | accepted | edited | rejected
+    Column("state", Text, nullable=False),  # open | accepted | edited | rejected | superseded
     _time("decided_at", nullable=True),
     Column("decided_by", Text),
     _sealed("content"),

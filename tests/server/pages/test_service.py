@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 import ace_server.pages
+from ace.skill import InsightSource
 from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
@@ -186,6 +187,42 @@ def test_a_release_cannot_be_edited(world: World) -> None:
     assert answer.status_code == 400 and "can be accepted or rejected, but not edited" in answer.text
     assert [row.state for row in world.rows(tables.release)] == ["candidate"]
     assert [row.state for row in world.rows(tables.review)] == ["open"]
+
+
+def test_the_review_of_a_release_shows_why_and_asks_before_it_removes_a_skill(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    world.release(4, publish=True)
+    waiting = world.ask_for_review("Who pays?", "Anna", correction="Okafor <b>pays</b>")
+    [feedback] = [row.feedback for row in world.rows(tables.review) if row.id == waiting]
+    with world.service.open_book("default") as book:
+        removed, changed = [skill for skill in book.skills() if not skill.pinned][:2]
+        book.remove_skill(removed.id)
+        source = InsightSource(trace_id=f"0123@{feedback}")
+        book.update_skill(changed.id, content="Okafor pays.", insight_source=source)
+        release = world.release(book.version or 0)
+    review = world.add(tables.review, book="default", kind="release", release=release, state="open")
+    path = f"/review/{review}"
+    shown = admin.get(path).text
+    for text in ("Who pays?", "Anna", "Okafor &lt;b&gt;pays&lt;/b&gt;", "Remove 1 skill from what users get"):
+        assert text in shown, text
+    refused = admin.post(path, data={"decision": "accept", "csrf": form_token(admin.get(path), path)})
+    assert refused.status_code == 409 and "would remove 1 skill" in refused.text
+    form = {"decision": "accept", "confirm_removals": "yes", "csrf": form_token(admin.get(path), path)}
+    assert admin.post(path, data=form).status_code == 303
+    assert [row.state for row in world.rows(tables.release) if row.id == release] == ["published"]
+
+
+def test_what_is_rejected_on_the_page_is_not_in_the_book(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    with world.service.open_book("default") as book:
+        world.release(book.version or 0, publish=True)
+        added = book.add_skill("house", "POISON.")
+        release = world.release(book.version or 0)
+    path = f"/review/{world.add(tables.review, book='default', kind='release', release=release, state='open')}"
+    form = {"decision": "reject", "csrf": form_token(admin.get(path), path)}
+    assert admin.post(path, data=form).status_code == 303
+    with world.service.open_book("default") as book:
+        assert added.id not in {skill.id for skill in book.skills()}
 
 
 def test_a_review_that_is_deleted_while_it_is_decided_is_missing(world: World) -> None:

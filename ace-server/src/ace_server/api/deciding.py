@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Final
 
 import anyio.to_thread
@@ -10,6 +11,8 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends
 from sqlalchemy.exc import IntegrityError
 
+from ace.integrations import counted
+from ace.skillbook import SkillbookError
 from ace_server import audit, releases, reviews, tables
 from ace_server.api.access import Access, needs
 from ace_server.api.errors import ApiError, error_responses
@@ -28,6 +31,7 @@ from ace_server.api.schemas import (
     SubjectDeletion,
     SubjectInPath,
 )
+from ace_server.candidates import Withdrawn, candidate_changes, withdraw
 from ace_server.database import new_id, now
 from ace_server.experiments import Arm, arms_from_json, arms_to_json, report, stop
 from ace_server.retention import request_deletion
@@ -36,6 +40,7 @@ __all__ = ["router"]
 
 _COMMON: Final = (400, 401, 403, 429, 503)
 _CHANGES: Final = (*_COMMON, 404, 409, 413)
+_MOST_NAMED: Final = 10
 
 Row = sa.Row[Any]
 
@@ -52,6 +57,9 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
     if body.decision == "edit" and not body.content and not body.ground_truth:
         raise ApiError(400, "With the decision edit, content or ground_truth must be given.")
     row = await _one(access, tables.review, review)
+    withdrawn = None
+    if row.release is not None and row.state == "open":
+        withdrawn = await _release_decided(access, row, body)
 
     def change(connection: sa.Connection) -> None:
         reviews.decide(
@@ -63,6 +71,7 @@ async def decide_review(review: ObjectId, body: Decision, access: Reviews) -> Re
             content=body.content,
             ground_truth=body.ground_truth,
             note=body.note,
+            withdrawn=withdrawn,
         )
 
     try:
@@ -168,6 +177,35 @@ async def delete_subject(subject: SubjectInPath, access: Administers) -> Subject
     access.state.recent.forget(pseudonym)
     access.state.maintenance.wake()
     return SubjectDeletion(deletion_id=deletion)
+
+
+async def _release_decided(access: Access, review: Row, body: Decision) -> Withdrawn | None:
+    """Prepare the decision about a release: check that nothing is removed unasked, or withdraw what is rejected.
+
+    Raises:
+        ApiError: The release removes skills, and the reviewer has not confirmed that.
+    """
+    service = access.state.service
+    release = await _one(access, tables.release, review.release)
+    try:
+        if body.decision == "reject":
+            return await anyio.to_thread.run_sync(
+                partial(withdraw, service.database, service.open_book, release, by=access.key.id)
+            )
+        if body.decision == "accept" and not body.confirm_removals:
+            difference = await anyio.to_thread.run_sync(
+                candidate_changes, service.database, service.open_book, release.book, release.version
+            )
+            if difference.removed:
+                removed = ", ".join(skill.id for skill in difference.removed[:_MOST_NAMED])
+                raise ApiError(
+                    409,
+                    f"Publishing it would remove {counted(len(difference.removed), 'skill')} from what users get "
+                    f"({removed}); send confirm_removals: true.",
+                )
+    except SkillbookError as error:
+        raise ApiError(503, f"The skillbook cannot be read or written: {error}") from error
+    return None
 
 
 async def _changed(access: Access, change: Callable[[sa.Connection], Any], what: str, target: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Final, TypeVar
 
 import anyio.to_thread
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Query
 
 from ace.skill import Skill
+from ace.skillbook import SkillbookError
 from ace_server import tables
 from ace_server.api.access import Access, needs
 from ace_server.api.errors import ApiError, error_responses
@@ -17,10 +19,12 @@ from ace_server.api.schemas import (
     BookName,
     BookNameInPath,
     BookOut,
+    ChangeOut,
     Cursor,
     HistoryOut,
     Limit,
     ObjectId,
+    OriginOut,
     Page,
     ReleaseOut,
     ReviewOut,
@@ -28,9 +32,10 @@ from ace_server.api.schemas import (
     SkillCursor,
     SkillOut,
 )
+from ace_server.candidates import candidate_changes, changes_with_origins
 from ace_server.inference import LoadedRelease
 
-__all__ = ["from_row", "newest_first", "of_book", "page", "router", "rows_of"]
+__all__ = ["from_row", "newest_first", "of_book", "page", "review_texts", "router", "rows_of"]
 
 Item = TypeVar("Item")
 Select = sa.Select[Any]
@@ -140,7 +145,7 @@ async def get_run(access: Reads, run: ObjectId) -> RunOut:
 async def list_reviews(
     access: Reads,
     book: Annotated[BookName | None, Query()] = None,
-    state: Annotated[str, Query(pattern="^(open|accepted|edited|rejected)$")] = "open",
+    state: Annotated[str, Query(pattern="^(open|accepted|edited|rejected|superseded)$")] = "open",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[ReviewOut]:
@@ -149,7 +154,7 @@ async def list_reviews(
     rows = await rows_of(access, newest_first(query, tables.review, cursor, limit))
     texts = {}
     if access.key.allows("review") and rows:
-        texts = await anyio.to_thread.run_sync(_texts, access, rows)
+        texts = await anyio.to_thread.run_sync(review_texts, access, rows)
         access.record("text.read", " ".join(row.id for row in rows[:limit]))
     return page(rows, limit, _id_of, lambda row: from_row(ReviewOut, row).model_copy(update=texts.get(row.id, {})))
 
@@ -299,8 +304,13 @@ def _content_after(event: object, skill: str) -> str | None:
     return texts[0] if texts else changed
 
 
-def _texts(access: Access, rows: Sequence[sa.Row[Any]]) -> dict[str, dict[str, str | None]]:
-    """Return the texts of users by the ids of the reviews."""
+def review_texts(access: Access, rows: Sequence[sa.Row[Any]]) -> dict[str, dict[str, Any]]:
+    """Return what a reviewer has to see, by the ids of the reviews: texts of users, and the changes of releases.
+
+    Args:
+        access: The access of the request.
+        rows: The reviews.
+    """
     request, feedback, seal = tables.request, tables.feedback, access.state.service.seal
     with access.state.service.database.reading() as connection:
         wanted = [row.request for row in rows if row.request is not None]
@@ -312,7 +322,7 @@ def _texts(access: Access, rows: Sequence[sa.Row[Any]]) -> dict[str, dict[str, s
         sealed = None if row is None else row._mapping[name]
         return None if sealed is None else seal.open(sealed)
 
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for row in rows:
         asked, said = requests.get(row.request), feedbacks.get(row.feedback)
         proposal = [text for text in (opened(said, "correction"), opened(said, "comment")) if text]
@@ -322,5 +332,30 @@ def _texts(access: Access, rows: Sequence[sa.Row[Any]]) -> dict[str, dict[str, s
             "question": opened(asked, "question"),
             "answer": opened(asked, "answer"),
             "proposal": "\n".join(proposal) or None,
+            "changes": _changes(access, row) if row.release is not None and row.state == "open" else None,
         }
     return found
+
+
+def _changes(access: Access, row: sa.Row[Any]) -> list[ChangeOut] | None:
+    """Return what publishing a release would change; None if the skillbook cannot be read."""
+    service, release = access.state.service, tables.release
+    with service.database.reading() as connection:
+        version = connection.scalar(sa.select(release.c.version).where(release.c.id == row.release))
+    if version is None:
+        return None
+    try:
+        difference = candidate_changes(service.database, service.open_book, row.book, version)
+    except SkillbookError:
+        return None
+    return [
+        ChangeOut(
+            kind=change.kind,
+            skill=change.skill.id,
+            section=change.skill.section,
+            before=None if change.before is None else change.before.content,
+            after=None if change.after is None else change.after.content,
+            origins=[OriginOut(**asdict(origin)) for origin in change.origins],
+        )
+        for change in changes_with_origins(service.database, service.seal, difference)
+    ]

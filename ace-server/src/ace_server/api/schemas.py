@@ -289,6 +289,38 @@ class RunOut(BaseModel):
     """Why it failed."""
 
 
+class OriginOut(BaseModel):
+    """What a user said, from which a skill was learned. A text is null if there is none, or if it has been deleted."""
+
+    feedback: str
+    """The feedback."""
+    question: str | None
+    """The question."""
+    answer: str | None
+    """The answer that it is about."""
+    correction: str | None
+    """The right answer, or what is wrong with the answer."""
+    comment: str | None
+    """The comment."""
+
+
+class ChangeOut(BaseModel):
+    """A skill that publishing a release would change."""
+
+    kind: Literal["added", "changed", "removed"]
+    """What would happen to the skill."""
+    skill: str
+    """Its id."""
+    section: str
+    """Its section."""
+    before: str | None
+    """Its text in the published release."""
+    after: str | None
+    """Its text in this release."""
+    origins: list[OriginOut]
+    """What it was learned from."""
+
+
 class ReviewOut(BaseModel):
     """A review: something that a person has to decide."""
 
@@ -299,7 +331,7 @@ class ReviewOut(BaseModel):
     kind: str
     """feedback, contradiction, uncertain or release."""
     state: str
-    """open, accepted, edited or rejected."""
+    """open, accepted, edited, rejected, or superseded by a newer release."""
     at: float
     """When it was opened, in seconds since 1970."""
     reason: str | None
@@ -320,6 +352,8 @@ class ReviewOut(BaseModel):
     """The answer; only for keys with the scope review."""
     proposal: str | None = None
     """What the feedback says; only for keys with the scope review."""
+    changes: list[ChangeOut] | None = None
+    """What publishing the release would change; only for open reviews of releases, and keys with the scope review."""
 
 
 class Decision(_Body):
@@ -333,6 +367,8 @@ class Decision(_Body):
     """The right answer, if it is known."""
     note: LongText | None = None
     """The reason, for other reviewers."""
+    confirm_removals: bool = False
+    """Whether to accept a release that removes skills from what users get."""
 
 
 class ArmBody(_Body):

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import sqlalchemy as sa
 from starlette.responses import RedirectResponse, Response
 
+from ace.integrations import counted
 from ace.skillbook import SkillbookDiff, compared_skills
 from ace_server import reviews, tables
+from ace_server.candidates import changes_with_origins, withdraw
 from ace_server.pages.book_pages import NotFoundError
 from ace_server.pages.rendering import address
 from ace_server.pages.service_site import RefusedError, ServiceSite
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from ace_server.candidates import Withdrawn
     from ace_server.pages.sessions import Visitor
     from ace_server.reviews import ReviewDecision
 
@@ -85,10 +88,14 @@ class ReviewPages:
         item = self._item(row)
         self._site.record(request, visitor, "text.read", row.id)
         place = waiting.index(row.id) if row.id in waiting else 0
-        release, changes = None, None
+        release, changes, origins = None, None, {}
         if row.release is not None:
             release = self._site.one(tables.release, row.release, visitor)
             changes = release_changes(self._site, row.book, release.version)
+        if changes is not None:
+            service = self._site.service
+            found = changes_with_origins(service.database, service.seal, changes)
+            origins = {change.skill.id: change.origins for change in found}
         return self._site.page(
             request,
             visitor,
@@ -96,6 +103,7 @@ class ReviewPages:
             item=item,
             release=release,
             changes=changes,
+            origins=origins,
             left=len(waiting),
             before=waiting[place - 1] if place else None,
             after=waiting[place + 1] if place + 1 < len(waiting) else None,
@@ -113,8 +121,12 @@ class ReviewPages:
         elif not texts["content"] and not texts["ground_truth"]:
             raise RefusedError(400, "An edited item needs a remark or the right answer. Go back and write one.")
 
+        withdrawn = self._release_decided(row, visitor, decision, form) if row.state == "open" else None
+
         def make(connection: sa.Connection) -> None:
-            reviews.decide(connection, self._site.service.seal, row.id, decision, by=visitor.id, **texts)
+            reviews.decide(
+                connection, self._site.service.seal, row.id, decision, by=visitor.id, withdrawn=withdrawn, **texts
+            )
 
         waiting = self._waiting(visitor)
         try:
@@ -129,6 +141,22 @@ class ReviewPages:
             self._site.state(request).inference.wake()
         following = next((id for id in waiting if id > row.id), None)
         return RedirectResponse(address("review", following) if following else "/review", 303)
+
+    def _release_decided(
+        self, row: Row, visitor: Visitor, decision: ReviewDecision, form: Mapping[str, str]
+    ) -> Withdrawn | None:
+        """Prepare the decision about a release: check that nothing is removed unasked, or withdraw what is rejected."""
+        if row.release is None:
+            return None
+        release = self._site.one(tables.release, row.release, visitor)
+        if decision == "reject":
+            return withdraw(self._site.service.database, self._site.service.open_book, release, by=visitor.id)
+        if decision == "accept" and not form.get("confirm_removals"):
+            changes = release_changes(self._site, row.book, release.version)
+            if changes is not None and changes.removed:
+                removed = counted(len(changes.removed), "skill")
+                raise RefusedError(409, f"Publishing it would remove {removed} for users. Go back and confirm that.")
+        return None
 
     def export(self, request: Request, visitor: Visitor) -> Response:
         """Return all decisions with their texts, one JSON object per line."""
