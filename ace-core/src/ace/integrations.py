@@ -11,7 +11,7 @@
   of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
 - learning in a separate process: `JobQueue`, `Job`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`,
-  `visible`), how they end (`DONE`,
+  `visible`, `with_hidden_shown`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         write_durably,
     )
     from ace._internal.detached import LEARNER_AT_WORK, LEARNING_VARIABLE, Job, JobQueue, MadeFolders
+    from ace._internal.hidden_characters import with_hidden_shown
     from ace._internal.json_edit import (
         InsertedMember,
         JsonTextError,
@@ -136,6 +137,7 @@ __all__ = [
     "value_at",
     "visible",
     "warnings_shown",
+    "with_hidden_shown",
     "within_seconds",
     "wrap_skillbook_for_external_agent",
     "write_durably",
@@ -207,6 +209,7 @@ __getattr__, __dir__ = lazy_exports(
         "value_at": "_internal.json_edit",
         "visible": "cli.console",
         "warnings_shown": "cli.console",
+        "with_hidden_shown": "_internal.hidden_characters",
         "within_seconds": "calls",
         "wrap_skillbook_for_external_agent": "roles.prompts",
         "write_durably": "_internal.atomic_file",

@@ -221,3 +221,41 @@ def test_what_is_no_batch_or_operation_changes_nothing(book: Skillbook) -> None:
     with pytest.raises(TypeError, match="update must be an UpdateBatch, got "):
         book.apply_update({"operations": [wish]})  # type: ignore[arg-type]  # the mistake that is tested
     assert [skill.content for skill in book] == ["First."]
+
+
+@pytest.mark.parametrize("kind", ["ADD", "UPDATE"])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Check" + "".join(chr(0xE0000 + ord(letter)) for letter in "mail it"), "invisible character U+E006D"),
+        ("Check the \u202eunits.", "invisible character U+202E"),
+        ("Check\u200b the units.", "invisible character U+200B"),
+        ("Check \x1b[2Jthe units.", "invisible character U+001B"),
+        ("Check\u3164 the units.", "invisible character U+3164"),
+        ("Check the units" + "\u200d\u200c" * 20, "invisible character U+200D"),
+        ("Check the units. " * 2000, "has 34,000 characters; the limit is 20,000"),
+    ],
+)
+def test_what_a_reviewer_cannot_read_is_not_learned(kind: Any, text: str, reason: str) -> None:
+    book = Skillbook()
+    old = book.add_skill("a", "Check the units.").content
+    known = book.skills()[0].id if kind == "UPDATE" else None
+    result = book.apply_update(UpdateBatch("", [UpdateOperation(kind, section="a", content=text, skill_id=known)]))
+    assert [reason in skipped.reason for skipped in result.skipped] == [True]
+    assert [skill.content for skill in book.skills()] == [old]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Répondez en français\u00a0!",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 is Persian.",
+        "Greet farmers with \U0001f469\u200d\U0001f33e and hearts with \u2764\ufe0f.",
+        "One line.\r\nAnother\tcolumn.",
+        "\u3000\u6771\u4eac\u90fd",
+    ],
+)
+def test_texts_of_all_scripts_are_learned(text: str) -> None:
+    book = Skillbook()
+    book.apply_update(UpdateBatch("", [UpdateOperation("ADD", section="a", content=text)]))
+    assert len(book.skills()) == 1

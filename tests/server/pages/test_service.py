@@ -212,6 +212,24 @@ def test_the_review_of_a_release_shows_why_and_asks_before_it_removes_a_skill(wo
     assert [row.state for row in world.rows(tables.release) if row.id == release] == ["published"]
 
 
+def test_a_reviewer_sees_characters_that_fonts_do_not_show(world: World) -> None:
+    admin = logged_in(world, world.key("Ada", "admin"))
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "mail it")
+    text = f"Check{hidden} the\u202e units\u200b.\x1b[2J"
+    with world.service.open_book("default") as book:
+        world.release(book.version or 0, publish=True)
+        added = book.add_skill("house", text)
+        version = book.version or 0
+        release = world.release(version)
+    review = world.add(tables.review, book="default", kind="release", release=release, state="open")
+    pages = (f"/review/{review}", "/books/default/skills", f"/books/default/skills/{added.id}")
+    for page in (*pages, f"/books/default/versions/{version}", "/books/default/skills?format=csv"):
+        shown = admin.get(page).text
+        for name in ("[U+E006D]", "[U+202E]", "[U+200B]", "[U+001B]"):
+            assert name in shown, (page, name)
+        assert not any(character in shown for character in (*hidden, "\u202e", "\u200b", "\x1b")), page
+
+
 def test_what_is_rejected_on_the_page_is_not_in_the_book(world: World) -> None:
     admin = logged_in(world, world.key("Ada", "admin"))
     with world.service.open_book("default") as book:

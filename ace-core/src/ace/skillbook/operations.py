@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ace._internal.arguments import instance_of, shown, whole_number
 from ace._internal.decoding import LARGEST_COUNT
+from ace._internal.hidden_characters import first_hidden
 from ace.skill import (
     ACTIVE,
     CASE_RESULTS,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
     from ace.skillbook.store import SampleKey
 
+LONGEST_LEARNED_TEXT = 20_000
+"""The limit for the text of a learned skill, in characters."""
 _MANY = 5
 """If more operations than this are skipped for the same reason, they are logged as one line."""
 
@@ -208,6 +211,19 @@ def check_operation(operation: UpdateOperation) -> None:
     _further_sources(operation)
     if operation.cases:
         check_cases(operation.cases)
+
+
+def check_learned_texts(operation: UpdateOperation) -> None:
+    """Reject texts that a person could not review: of any length, or with characters that are not seen.
+
+    What a person writes is not checked, only what was learned.
+    """
+    for name in ("section", "content"):
+        text = getattr(operation, name) or ""
+        if len(text) > LONGEST_LEARNED_TEXT:
+            raise EventRefusedError(f"the {name} has {len(text):,} characters; the limit is {LONGEST_LEARNED_TEXT:,}")
+        if (hidden := first_hidden(text)) is not None:
+            raise EventRefusedError(f"the {name} contains the invisible character {hidden}")
 
 
 def _further_sources(operation: UpdateOperation) -> list[InsightSource]:
@@ -408,6 +424,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if type_name not in OPERATION_TYPES:
         raise EventRefusedError(f"unknown operation type {operation.type!r}; use {', '.join(OPERATION_TYPES)}")
     check_operation(operation)
+    check_learned_texts(operation)
     if type_name == "ADD":
         return _added_by(state, operation, at)
     id = operation.skill_id

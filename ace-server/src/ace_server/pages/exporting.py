@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
+from ace.integrations import with_hidden_shown
+
 if TYPE_CHECKING:
     from starlette.requests import Request
 
@@ -77,8 +79,14 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     table = csv.writer(written, lineterminator="\n")
     table.writerow(columns)
     for row in rows:
-        table.writerow([f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in row])
+        table.writerow(_shown(cell) if isinstance(cell, str) else cell for cell in row)
     return written.getvalue()
+
+
+def _shown(text: str) -> str:
+    """Return a text for a spreadsheet or a terminal: neither a formula nor with hidden characters."""
+    text = with_hidden_shown(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def iso_time(seconds: float | None) -> str | None:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
-from ace.integrations import change_counts, counted, described, place_of
+from ace.integrations import change_counts, counted, described, place_of, with_hidden_shown
 from ace.runners import SampleSummary, Spend
 from ace.skillbook import SkillChange
 from ace_server.pages.skill_table import status_of
@@ -97,6 +97,7 @@ def _environment() -> Environment:
         loader=PackageLoader("ace_server.pages"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_with_hidden_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -123,6 +124,11 @@ def _environment() -> Environment:
         "seconds_iso": _seconds_iso,
     }
     return environment
+
+
+def _with_hidden_shown(value: object) -> object:
+    """Return a value that a template shows, so that a reviewer sees all of its characters."""
+    return with_hidden_shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _change_words(change: SkillChange) -> str:
