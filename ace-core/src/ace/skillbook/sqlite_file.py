@@ -351,6 +351,8 @@ def _backup(path: Path, version: int) -> None:
         ) from error
 
 
+LARGEST_ROW: Final = 256_000_000
+"""The largest row that is read or written, in bytes."""
 BUSY_SECONDS: Final = 60
 """How long a writer waits for the others. Each of them locks the file for about a millisecond."""
 _SECONDS_BETWEEN_TRIES: Final = 0.005
@@ -375,6 +377,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
             address, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=frozen
         )
         try:
+            _distrust(connection, path)
             if is_new:
                 prepare_to_write(connection, path)
             elif bring_up_to_date(connection, path, create=False):
@@ -384,6 +387,31 @@ def open_connection(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _distrust(connection: sqlite3.Connection, path: Path) -> None:
+    """Reject a file that runs code of its own: it may come from a stranger.
+
+    A trigger changes what we write, a view can be endless, and a huge row takes minutes to read.
+
+    Raises:
+        SkillbookFileError: If it has one.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ROW)
+    # A view named sqlite_master would shadow nothing: names that begin with sqlite_ are reserved.
+    found = connection.execute(
+        "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') "
+        "OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
+    ).fetchone()
+    if found is not None:
+        kind, name = found
+        what = "virtual table" if kind == "table" else kind
+        raise SkillbookFileError(
+            f"it has a {what}, {name!r:.80}, which no skillbook has and which could run code; export its skills as "
+            "JSON where it comes from, and import them",
+            path=path,
+        )
 
 
 def has_tables(connection: sqlite3.Connection, path: Path) -> bool:
