@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ace.outputs import AgentOutput, ReflectorOutput
-from ace.protocols import LLMCallError
+from ace.protocols import LLMCallError, Usage
+from ace.protocols.llm import LLMResponse
 from ace.roles import SkillManager
-from ace.rr import ReflectionLimitError, RRConfig, RRStep
+from ace.rr import CallBudget, ReflectionLimitError, RRConfig, RRStep, SubAgentLLM
 from ace.runners import TraceAnalyser
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
@@ -184,3 +185,43 @@ def test_a_question_that_cannot_be_asked_fails_the_reflection(ask: str) -> None:
     script = Explorer([LOOK, submits_anyway], sub_answer=refuse)
     with ScriptedServer(script) as server, pytest.raises(LLMCallError):
         reflect(server)
+
+
+class Echo:
+    """A model whose answers are as long as the questions."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def complete_messages(self, messages: Any, **settings: Any) -> LLMResponse:
+        text = messages[-1]["content"]
+        self.sent += len(text) // 2
+        return LLMResponse(text, usage=Usage(len(text) // 4, len(text) // 4, cost=len(text) / 4e6))
+
+
+@pytest.mark.parametrize("limit", [{"max_tokens": 1000}, {"max_cost": 0.001}])
+def test_many_questions_at_once_do_not_evade_the_budget(limit: dict[str, Any]) -> None:
+    model = Echo()
+    budget = CallBudget(30, **limit)
+    answers = SubAgentLLM(model, budget=budget).ask_many(["y" * 40_000] * 30)
+    refused = [answer for answer in answers if "budget for model calls is used up" in answer]
+    most = 1 if "max_tokens" in limit else 8  # the price is only known after the first answers
+    assert 1 <= budget.count <= most and len(refused) == 30 - budget.count
+
+
+def test_small_questions_use_the_whole_budget() -> None:
+    model = Echo()
+    budget = CallBudget(30, max_tokens=10_000)
+    answers = SubAgentLLM(model, budget=budget).ask_many(["y" * 400] * 30)
+    assert budget.count == 30 and not any("used up" in answer for answer in answers)
+
+
+def test_what_a_failed_call_reserved_is_given_back() -> None:
+    class Broken:
+        def complete_messages(self, messages: Any, **settings: Any) -> LLMResponse:
+            raise LLMCallError("away", status_code=500)
+
+    budget = CallBudget(30, max_tokens=1000)
+    with pytest.raises(RuntimeError):
+        SubAgentLLM(Broken(), budget=budget).ask("y" * 40_000)
+    assert not budget.exhausted

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace._internal.json_fields import JsonValue
-from ace.rr import SandboxLimits, TraceSandbox
+from ace.protocols.llm import LLMResponse
+from ace.rr import SandboxLimits, SubAgentLLM, TraceSandbox
 from tests.core.rr.short_limits import ShortSandbox, ran
 from tests.requirement import missing
 
@@ -287,3 +289,44 @@ def test_what_code_sends_past_the_functions_of_the_session_is_bounded_by_its_mem
     mebibyte = 1024 * 1024
     sizes = [30 * mebibyte, 60 * mebibyte, 100 * mebibyte, 200 * mebibyte]
     assert sum(growths([code.format(size=size) for size in sizes])) < 160 * mebibyte
+
+
+class Parrot:
+    """A model that answers with a few words, and counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def complete_messages(self, messages: Any, **settings: Any) -> LLMResponse:
+        self.asked += 1
+        return LLMResponse("yes " * 10)
+
+
+_REPEATED = "\nfor i in range(3000):\n    try: {}\n    except RuntimeError: pass"
+HOST_WORK = {
+    "refused questions": "t='[[['+','.join(['\"\"']*300000)+']],{}]'" + _REPEATED.format("_host('ask_llm_many', t)"),
+    "unknown functions": _REPEATED.format("_host('a' * 900000, '[[],{}]')"),
+    "final values": "for i in range(3000): FINAL('x' * 900000)",
+}
+
+
+@pytest.mark.parametrize("code", HOST_WORK.values(), ids=HOST_WORK)
+def test_what_the_host_does_for_the_code_is_limited(code: str) -> None:
+    model = Parrot()
+    sub_agent = SubAgentLLM(model)
+    functions: Any = {"ask_llm_many": sub_agent.ask_many}
+    with TraceSandbox({}, limits=SandboxLimits(seconds=20), functions=functions) as sandbox:
+        result = sandbox.execute(code)
+        assert "exchanged more than 10,000,000 characters with the host" in result.error
+        assert model.asked == 0
+        assert sandbox.execute("print(1)").stdout == "1\n"
+
+
+def test_the_time_of_the_host_counts() -> None:
+    def slow_text() -> Any:
+        return ["x"] * 200_000  # which takes time to write as JSON, for every call
+
+    limits = SandboxLimits(seconds=0.3, host_characters=2**40)
+    with TraceSandbox({}, limits=limits, functions={"read": slow_text}) as sandbox:
+        result = sandbox.execute("for i in range(9000): read()")
+    assert result.session_lost and "Error: the code" in result.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,8 @@ def test_setting_vectors_does_not_write_the_skills_again(path: Path) -> None:
         )
         connection.close()
         book.set_embeddings({"a-00001": [1.0]})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER watch")
     assert [skill.embedding for skill in opened(path)] == [b"\0\0\x80\x3f"]
 
 

@@ -91,6 +91,9 @@ class SandboxLimits:
     """Characters of output, and of an error, that are kept. Code that prints some 10 MB more is stopped."""
     host_calls: int = 10_000
     """The number of calls of host functions, imports and look-ups of unknown names in one `execute`."""
+    host_characters: int = 10_000_000
+    """Characters that one `execute` may exchange with the host: arguments and results of host functions, as JSON. The
+    time in which the host reads and writes them counts as execution time."""
     recursion: int = 400
     """The maximum depth of nested calls."""
 
@@ -101,6 +104,7 @@ class SandboxLimits:
             whole_number("memory", self.memory, least=_MEBIBYTE)
         whole_number("output_characters", self.output_characters, least=1)
         whole_number("host_calls", self.host_calls, least=1)
+        whole_number("host_characters", self.host_characters, least=1)
         whole_number("recursion", self.recursion, least=50)
 
 
@@ -327,6 +331,8 @@ class _Execution:
     limits: SandboxLimits
     has_final: bool = False
     final: JsonValue = None
+    exchanged: int = 0
+    host_seconds: float = 0.0
     printed: CollectString = field(init=False)
     most_printed: int = field(init=False)
 
@@ -356,6 +362,8 @@ class _Execution:
                 if calls > self.limits.host_calls:
                     return f"RuntimeError: the code called the host more than {self.limits.host_calls:,} times", True
                 snapshot = self._answered(snapshot)
+                if problem := self._exceeded_by_host():
+                    return problem, True
         except MontyCrashedError:
             return "the session ended: the code needed too much memory or time, or was too long", True
         except MontyError as error:
@@ -379,8 +387,37 @@ class _Execution:
             answer = snapshot.resume_auto()
         return answer
 
+    def _exceeded_by_host(self) -> str:
+        if self.exchanged > self.limits.host_characters:
+            return (
+                f"RuntimeError: the code exchanged more than {self.limits.host_characters:,} characters with the host"
+            )
+        if self.host_seconds > self.limits.seconds:
+            return f"TimeoutError: the code kept the host busy for longer than {self.limits.seconds:g} seconds"
+        return ""
+
     def _call(self, *call: object) -> str:
-        """Call a function for the session, and return the result as JSON."""
+        """Call a function for the session, and return the result as JSON. What the host does itself is counted."""
+        began = time.perf_counter()
+        waited = 0.0
+
+        def called(function: Callable[..., JsonValue], arguments: Any, keywords: Any) -> JsonValue:
+            nonlocal waited
+            asked = time.perf_counter()
+            try:
+                return function(*arguments, **keywords)
+            finally:
+                waited = time.perf_counter() - asked
+
+        self.exchanged += sum(len(text) for text in call if isinstance(text, str))
+        try:
+            result = self._returned(called, *call)
+        finally:
+            self.host_seconds += time.perf_counter() - began - waited
+        self.exchanged += len(result)
+        return result
+
+    def _returned(self, called: Callable[..., JsonValue], *call: object) -> str:
         name, text = call if len(call) == 2 else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError("values leave the session as JSON text only")
@@ -396,9 +433,9 @@ class _Execution:
             self.has_final = True
             return "null"
         if name not in self.functions:
-            raise NameError(f"no function of the host is named {name!r}")
+            raise NameError(f"no function of the host is named {name!r:.80}")
         try:
-            result = self.functions[name](*arguments, **keywords)
+            result = called(self.functions[name], arguments, keywords)
         except Exception as error:
             raise RuntimeError(f"{name} failed: {type(error).__name__}: {error}") from error
         return _json_text(result)

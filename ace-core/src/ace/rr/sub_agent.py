@@ -22,6 +22,8 @@ from ace.rr.prompt import prompt_text
 __all__ = ["CallBudget", "SubAgentConfig", "SubAgentLLM", "SubQuestion", "create_ask_llm_function"]
 
 _AT_ONCE = 8
+_MOST_QUESTIONS = 100
+"""How many questions one call of `ask_llm_many` may ask."""
 _CHARACTERS_PER_TOKEN = 4
 _SYSTEM_PROMPT = prompt_text("sub_agent.md")
 _MODES: Final = {"analysis": prompt_text("analysis.md"), "deep_dive": prompt_text("deep_dive.md")}
@@ -52,14 +54,16 @@ class CallBudget:
         self._lock = threading.Lock()
         self._count = 0
         self._tokens = 0
+        self._pending = 0
         self._usage = Usage()
 
-    def consume(self, *, reserve: int = 0, even_if_spent: bool = False) -> bool:
+    def consume(self, *, reserve: int = 0, even_if_spent: bool = False, tokens: int = 0) -> bool:
         """Count one call, if there is one left.
 
         Args:
             reserve: The number of calls to reserve for later.
             even_if_spent: Whether to ignore the limits of tokens and cost.
+            tokens: The estimated tokens of the call, which count as spent until `spend` or `release`.
 
         Returns:
             Whether the call may be made.
@@ -68,20 +72,37 @@ class CallBudget:
             if self.max_calls - self._count <= reserve or (self._is_spent() and not even_if_spent):
                 return False
             self._count += 1
+            self._pending += tokens
             return True
 
-    def spend(self, response: LLMResponse, sent_characters: int) -> None:
+    def spend(self, response: LLMResponse, sent_characters: int, *, tokens: int = 0) -> None:
         """Add the tokens and the cost of a call.
 
         Args:
             response: The answer. If the server reported no tokens, they are estimated from the length of the texts.
             sent_characters: The length of the prompt, in characters.
+            tokens: What `consume` was given for this call.
         """
         usage = response.usage
         estimated = (sent_characters + len(response.text)) // _CHARACTERS_PER_TOKEN
         with self._lock:
             self._usage += usage
             self._tokens += usage.total_tokens or estimated
+            self._pending -= tokens
+
+    def release(self, tokens: int) -> None:
+        """Give back what was reserved for a call that has failed.
+
+        Args:
+            tokens: What `consume` was given for this call.
+        """
+        with self._lock:
+            self._pending -= tokens
+
+    @property
+    def limits_tokens(self) -> bool:
+        """Whether tokens or cost are limited."""
+        return self.max_tokens is not None or self.max_cost is not None
 
     @property
     def count(self) -> int:
@@ -110,8 +131,11 @@ class CallBudget:
         return self.left <= 0 or self.is_spent
 
     def _is_spent(self) -> bool:
-        tokens_used = self.max_tokens is not None and self._tokens >= self.max_tokens
-        return tokens_used or (self.max_cost is not None and self._usage.cost >= self.max_cost)
+        if self.max_tokens is not None and self._tokens + self._pending >= self.max_tokens:
+            return True
+        # The price of a call is known only afterwards, so calls that are under way are counted at the mean price.
+        pending_cost = self._usage.cost * self._pending / self._tokens if self._tokens else 0.0
+        return self.max_cost is not None and self._usage.cost + pending_cost >= self.max_cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +193,8 @@ class _Asked:
     question: str
     context: str
     mode: str
+    tokens: int
+    """What is reserved for it in the budget."""
 
 
 class SubAgentLLM:
@@ -218,7 +244,7 @@ class SubAgentLLM:
         """Ask several questions, at most eight at once.
 
         Args:
-            questions: Texts, or mappings with `question` and, optionally, `context` and `mode`.
+            questions: At most 100 texts, or mappings with `question` and, optionally, `context` and `mode`.
 
         Returns:
             The answers, in the order of the questions.
@@ -229,7 +255,19 @@ class SubAgentLLM:
         """
         if isinstance(questions, str) or not isinstance(questions, Sequence):
             raise ValueError("ask_llm_many takes a list of questions")
+        if len(questions) > _MOST_QUESTIONS:
+            raise ValueError(f"ask_llm_many takes at most {_MOST_QUESTIONS} questions, got {len(questions):,}")
         parts = [_parts(question) for question in questions]
+        for part in parts:
+            _check(*part)
+        # If tokens or cost are limited, what the answers used has to be known before more is asked.
+        group = _AT_ONCE if self.budget.limits_tokens else _MOST_QUESTIONS
+        answers: list[str] = []
+        for start in range(0, len(parts), group):
+            answers += self._answers(parts[start : start + group])
+        return answers
+
+    def _answers(self, parts: Sequence[tuple[object, object, object]]) -> list[str]:
         # Admitted one by one before any is asked, so that which ones the budget covers does not depend on timing.
         admitted = [self._admitted(*part) for part in parts]
         answers = iter(on_threads([partial(self._answer, asked) for asked in admitted if asked is not None], _AT_ONCE))
@@ -250,18 +288,23 @@ class SubAgentLLM:
 
     def _admitted(self, question: object, context: object, mode: object) -> _Asked | None:
         """Return the question with its number, or None if the budget does not cover it."""
-        if not isinstance(question, str) or not isinstance(context, str):
-            raise ValueError("a question and its context must be texts; use json.dumps for other values")
-        if mode not in (*_MODES, "query"):
-            raise ValueError(f"mode must be {' or '.join(_MODES)}")
+        question, context, mode = _check(question, context, mode)
+        longest = min(len(question) + len(context), self.config.max_context_chars)
         with self._lock:
-            if not self.budget.consume(reserve=self._reserve):
+            tokens = longest // _CHARACTERS_PER_TOKEN + self._usual_answer()
+            if not self.budget.consume(reserve=self._reserve, tokens=tokens):
                 return None
             self._number += 1
-            return _Asked(self._number, question, context, str(mode))
+            return _Asked(self._number, question, context, mode, tokens)
+
+    def _usual_answer(self) -> int:
+        """Return the mean length of the answers so far, in tokens."""
+        characters = sum(call.response_length for call in self.calls)
+        return characters // (_CHARACTERS_PER_TOKEN * len(self.calls)) if self.calls else 0
 
     def _answer(self, asked: _Asked) -> str:
         if self.failure is not None:
+            self.budget.release(asked.tokens)
             raise RuntimeError("an earlier question could not be asked")
         started = time.monotonic()
         messages = self._messages(asked)
@@ -271,11 +314,12 @@ class SubAgentLLM:
         try:
             response = ask_model(self.llm, messages, settings, kind="sub-question")
         except BaseException as error:
+            self.budget.release(asked.tokens)
             if self.failure is None:
                 self.failure = error
             raise RuntimeError("the question could not be asked") from error
         seconds = time.monotonic() - started
-        self.budget.spend(response, sum(len(message["content"]) for message in messages))
+        self.budget.spend(response, sum(len(message["content"]) for message in messages), tokens=asked.tokens)
         self._note(asked, response.text, seconds)
         return response.text
 
@@ -306,6 +350,14 @@ class SubAgentLLM:
                     seconds=seconds,
                 )
             )
+
+
+def _check(question: object, context: object, mode: object) -> tuple[str, str, str]:
+    if not isinstance(question, str) or not isinstance(context, str):
+        raise ValueError("a question and its context must be texts; use json.dumps for other values")
+    if mode not in (*_MODES, "query"):
+        raise ValueError(f"mode must be {' or '.join(_MODES)}")
+    return question, context, str(mode)
 
 
 def _parts(question: object) -> tuple[object, object, object]:
