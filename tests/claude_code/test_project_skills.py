@@ -127,3 +127,15 @@ def test_a_text_that_ends_the_command_changes_nothing(
     prompt = "/ace-learning:skills edit checks-00001 Write ``` twice, and then ``` again."
     assert session(claude, project, prompt=prompt) == "seen"
     assert contents(book) == ["Run the check twice.", "Run it on Tuesdays."]
+
+
+def test_skillbooks_are_deleted_only_after_a_confirmation(book: Path, ace: Ace, claude: str) -> None:
+    ace("install", "--claude", claude)
+    refused = ace("uninstall", "--delete-skills", code=2)["err"]
+    assert "1 skillbook with 2 skills in " in refused and "will be deleted" in refused and "--yes" in refused
+    assert contents(book) == ["Run the check twice.", "Run it on Tuesdays."]
+    kept = ace("uninstall")["out"]
+    assert kept == f"Removed.\nKept 1 skillbook with 2 skills in {book.parent.parent}; --delete-skills deletes them.\n"
+    assert contents(book) == ["Run the check twice.", "Run it on Tuesdays."]
+    ace("uninstall", "--delete-skills", "--yes")
+    assert not book.exists()

@@ -73,7 +73,7 @@ def test_what_a_session_taught_is_in_the_request_of_the_next_one(
         "1 turn learned, 0 known already",
     ]
     assert files_in(project) == before
-    ace("uninstall")
+    ace("uninstall", "--delete-skills", "--yes")
     assert not (home / ".claude" / "ace").exists()
     assert not (home / ".claude" / "skills").exists()
     assert session(claude, project) == "The check failed, and I do not know why."
@@ -141,7 +141,8 @@ def test_the_skills_can_be_kept(
     session(claude, project)
     ace("install", "--claude", claude)
     ace("learn", "--all", "--project", str(project))
-    ace("uninstall", "--keep-skills")
+    kept = ace("uninstall")["out"]
+    assert "Kept 1 skillbook with 1 skill in " in kept and str(home / ".claude" / "ace" / "projects") in kept
     [book] = (home / ".claude" / "ace" / "projects").glob("*/skillbook.db")
     assert len(Skillbook.open(book)) == 1
     assert not (home / ".claude" / "skills").exists()

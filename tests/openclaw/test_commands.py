@@ -66,7 +66,7 @@ def test_install_learn_and_uninstall_leave_the_users_files_as_they_were(
     assert (status["installed"], status["capture"], status["skills"]) == (True, True, 3)
     assert sorted(session["turns"] for session in status["sessions"]) == [1, 2]
     assert all(session["skill_ids"] for session in status["sessions"])
-    assert openclaw("uninstall").out == "Removed.\n"
+    assert openclaw("uninstall", "--delete-skills", "--yes").out == "Removed.\n"
     assert files_in(state) == before
     assert openclaw("uninstall").out == "Nothing was installed.\n"
 
@@ -78,7 +78,7 @@ def test_uninstall_removes_the_workspace_that_learning_had_to_make(
     assert openclaw("install", "--model", "openai/scripted", "--api-base", server.api_base).code == 0
     assert openclaw("learn").code == 0
     assert (home / ".openclaw/workspace/AGENTS.md").exists()
-    assert openclaw("uninstall").code == 0
+    assert openclaw("uninstall", "--delete-skills", "--yes").code == 0
     assert sorted(path.relative_to(home) for path in home.rglob("*")) == before
 
 
@@ -87,7 +87,7 @@ def test_a_session_that_is_captured_and_stored_is_counted_once(
 ) -> None:
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
     alone = openclaw("learn", str(CAPTURED), *model).out
-    assert openclaw("uninstall").code == 0
+    assert openclaw("uninstall", "--delete-skills", "--yes").code == 0
     both = openclaw("learn", str(V4), str(CAPTURED), *model).out
     assert both == alone
     assert both.endswith(" 0 known already\n")
@@ -107,10 +107,13 @@ def test_without_a_model_it_is_said_how_to_choose_one(
     assert "no model was chosen" not in openclaw("learn", "--model", "local/smollm2-135m").err
 
 
-def test_keep_skills_keeps_the_book(openclaw: Run, home: Path, server: ScriptedServer) -> None:
+def test_the_book_is_kept_unless_its_deletion_is_confirmed(openclaw: Run, home: Path, server: ScriptedServer) -> None:
     openclaw("install", "--model", "openai/scripted", "--api-base", server.api_base)
     openclaw("learn")
-    assert openclaw("uninstall", "--keep-skills").code == 0
+    refused = openclaw("uninstall", "--delete-skills")
+    assert refused.code == 2 and "with 3 skills will be deleted" in refused.err and "--yes" in refused.err
+    kept = openclaw("uninstall").out
+    assert kept.startswith("Removed.\nKept 3 skills in ") and str(home / ".openclaw/ace/skillbook.db") in kept
     assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
 
 
@@ -121,9 +124,9 @@ def test_uninstall_removes_what_was_learned_without_an_installation(
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
     assert openclaw("learn", *model).code == 0
     assert (home / ".openclaw/ace/skillbook.db").exists()
-    assert openclaw("uninstall", "--keep-skills").out == "Removed.\n"
+    assert openclaw("uninstall").out.startswith("Removed.\nKept ")
     assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
-    assert openclaw("uninstall").out == "Removed.\n"
+    assert openclaw("uninstall", "--delete-skills", "--yes").out == "Removed.\n"
     assert files_in(home) == before
     assert openclaw("uninstall").out == "Nothing was installed.\n"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -16,6 +18,7 @@ from ace.integrations import (
     INTERRUPTED,
     WITH_FAILURES,
     UsageError,
+    ask,
     check_is_path,
     counted,
     is_terminal,
@@ -150,27 +153,54 @@ def _price_text(model: str) -> str:
 
 
 @app.command
-def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -> int:
-    """Remove the plugin, the queue, the log and the skillbooks.
+def uninstall(
+    *,
+    delete_skills: Annotated[bool, Parameter(negative="")] = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+) -> int:
+    """Remove the plugin, the queue and the log. The skillbooks are kept, and the command says where they are.
 
     For example:
 
         ace claude-code uninstall
-        ace claude-code uninstall --keep-skills
+        ace claude-code uninstall --delete-skills
 
     Args:
-        keep_skills: Keep the skillbooks.
+        delete_skills: Also delete the skillbooks of all projects, after a confirmation.
+        yes: Do not ask for confirmation.
     """
     from ace.integrations import LEARNER_AT_WORK
+    from ace_claude_code.sessions.home import state_folder
     from ace_claude_code.sessions.installing import ForeignPluginError
     from ace_claude_code.sessions.installing import uninstall as remove_plugin
 
+    projects = state_folder() / "projects"
+    books = sorted(projects.glob("*/skillbook.db"))
+    if books and delete_skills:
+        found = f"{counted(len(books), 'skillbook')} with {counted(_skills_in(books), 'skill')} in {projects}"
+        ask(f"{found} will be deleted", assume_yes=yes)
+    keeps = bool(books) and not delete_skills
     try:
-        was_there = remove_plugin(keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
+        was_there = remove_plugin(keep_skills=keeps, on_wait=lambda: note(LEARNER_AT_WORK))
     except ForeignPluginError as error:
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
+    if keeps:
+        kept = f"{counted(len(books), 'skillbook')} with {counted(_skills_in(books), 'skill')}"
+        print_text(f"Kept {kept} in {projects}; --delete-skills deletes them.")
     return DONE
+
+
+def _skills_in(books: Sequence[Path]) -> int:
+    """Return how many skills skillbooks have; one that cannot be read counts as none."""
+    from ace import Skillbook
+    from ace.skillbook import SkillbookError
+
+    found = 0
+    for path in books:
+        with suppress(SkillbookError), Skillbook.open(path) as book:
+            found += len(book)
+    return found
 
 
 @app.command

@@ -10,7 +10,7 @@
   `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
   of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
 - learning in a separate process: `JobQueue`, `Job`;
-- commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`,
+- commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`, `ask`,
   `visible`, `with_hidden_shown`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, visible, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.learning.sample_files import all_samples
+    from ace.cli.questions import ask
     from ace.cli.settings_file import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
     from ace.cli.skillbooks.history import change_counts, described, place_of
@@ -98,6 +99,7 @@ __all__ = [
     "UsageError",
     "all_samples",
     "append_line",
+    "ask",
     "change_counts",
     "check_is_path",
     "check_json",
@@ -170,6 +172,7 @@ __getattr__, __dir__ = lazy_exports(
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
         "all_samples": "cli.learning.sample_files",
+        "ask": "cli.questions",
         "append_line": "_internal.atomic_file",
         "change_counts": "cli.skillbooks.history",
         "check_is_path": "cli.errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -15,6 +16,7 @@ from ace.integrations import (
     INTERRUPTED,
     WITH_FAILURES,
     UsageError,
+    ask,
     check_is_path,
     counted,
     note,
@@ -100,32 +102,54 @@ def install(
 
 
 @app.command
-def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> int:
-    """Remove the skills from the workspace, the plugin, the settings and the skillbook.
+def uninstall(
+    *,
+    state_dir: Path | None = None,
+    delete_skills: Flag = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+) -> int:
+    """Remove the skills from the workspace, the plugin and the settings. The skillbook is kept.
 
     For example:
 
         ace openclaw uninstall
-        ace openclaw uninstall --keep-skills
+        ace openclaw uninstall --delete-skills
 
     Args:
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
-        keep_skills: Keep the skillbook.
+        delete_skills: Also delete the skillbook, after a confirmation.
+        yes: Do not ask for confirmation.
     """
     from ace.integrations import ManagedBlockError
-    from ace_openclaw.home import state_folder
+    from ace_openclaw.home import skillbook_path, state_folder
     from ace_openclaw.installing import uninstall as remove
     from ace_openclaw.learning import LEARNER_AT_WORK
     from ace_openclaw.settings import InstallError
 
     check_is_path("--state-dir", state_dir)
     state = (state_dir or state_folder()).absolute()
+    book = skillbook_path(state)
+    if book.exists() and delete_skills:
+        ask(f"the skillbook {book} with {counted(_skills_in(book), 'skill')} will be deleted", assume_yes=yes)
+    keeps = book.exists() and not delete_skills
     try:
-        was_there = remove(state, keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
+        was_there = remove(state, keep_skills=keeps, on_wait=lambda: note(LEARNER_AT_WORK))
     except (InstallError, ManagedBlockError) as error:
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
+    if keeps:
+        print_text(f"Kept {counted(_skills_in(book), 'skill')} in {book}; --delete-skills deletes the skillbook.")
     return DONE
+
+
+def _skills_in(book: Path) -> int:
+    """Return how many skills a skillbook has; one that cannot be read counts as empty."""
+    from ace import Skillbook
+    from ace.skillbook import SkillbookError
+
+    with suppress(SkillbookError), Skillbook.open(book) as opened:
+        return len(opened)
+    return 0
 
 
 @app.command
