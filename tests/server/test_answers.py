@@ -95,6 +95,10 @@ def test_a_route_that_does_not_exist_is_an_error_of_the_api(api: Api) -> None:
         ("POST", "/readyz", 405, "method_not_allowed"),
         ("DELETE", "/metrics", 405, "method_not_allowed"),
         ("POST", "/openapi.json", 405, "method_not_allowed"),
+        ("QUERY", "/v1/answers", 405, "method_not_allowed"),
+        ("QUERY", "/healthz", 405, "method_not_allowed"),
+        ("PROPFIND", "/v1/review", 405, "method_not_allowed"),
+        ("QUERY", "/v1/missing", 404, "not_found"),
     ]:
         response = api.client.request(method, path)
         assert (response.status_code, response.json()["error"]["code"]) == (status, code), path
@@ -297,3 +301,9 @@ def test_books_are_answered_from_separately(api: Api, tmp_path: Path) -> None:
     assert api.ask("What about rain?")["answer"] == "unknown"
     assert api.ask("What about rain?", book="support")["answer"] == "LESSON rain"
     assert [book["name"] for book in api.get("/books").json()["items"]] == ["default", "support"]
+
+
+def test_the_counters_are_not_for_the_key_of_one_book(api: Api) -> None:
+    assert api.client.get("/metrics", headers={"Authorization": f"Bearer {api.add_key('read')}"}).status_code == 200
+    key = api.add_key("read", book="default")
+    assert api.client.get("/metrics", headers={"Authorization": f"Bearer {key}"}).status_code == 403

@@ -109,6 +109,18 @@ def test_a_trace_is_stored_once_and_as_it_was_sent(api: Api) -> None:
     assert api.client.post("/v1/traces", json=[trace], headers=headers).status_code == 409
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"[" + b"{}," * 1_500_000 + b"{}]", b"[" + b"{}," * 250_000 + b"{}]", b"[" + b"[[1]]," * 150_000 + b"1]"],
+    ids=["far too many", "too many", "too many nested"],
+)
+def test_a_trace_of_many_tiny_values_is_rejected(api: Api, body: bytes) -> None:
+    headers = {"Authorization": f"Bearer {api.key}"}
+    answer = api.client.post("/v1/traces", content=body, headers=headers)
+    assert (answer.status_code, api.rows(tables.feedback)) == (413, [])
+    assert "must not have more than 200,000 values" in answer.json()["error"]["message"]
+
+
 def test_a_trace_that_cannot_be_read_is_rejected(api: Api) -> None:
     headers = {"Authorization": f"Bearer {api.key}", "Content-Type": "application/json"}
     for body in (b"no JSON", b"", b"7", b"{}", b"\xff", b"[" * 1000 + b"]" * 1000, b'{"a":' * 300 + b"1" + b"}" * 300):

@@ -163,6 +163,8 @@ def test_forwarded_addresses_and_schemes_need_the_secret_if_there_is_one(proxied
         ({"behind_proxy": True, "proxy_user_header": HEADER}, {}, "requires a secret in ACE_SERVER_PROXY_SECRET"),
         ({"proxy_user_header": HEADER}, {"ACE_SERVER_PROXY_SECRET": SECRET}, "requires --behind-proxy"),
         ({"behind_proxy": True}, {"ACE_SERVER_PROXY_SECRET": "short"}, "at least 16 characters"),
+        ({"behind_proxy": True, "host": "10.0.0.5"}, {}, "--host 10.0.0.5 requires a secret in ACE_SERVER_PROXY_SEC"),
+        ({"behind_proxy": True, "host": "0.0.0.0"}, {}, "any client could name an address of its own"),
         ({"proxy_user_scopes": ("fly",)}, {}, "no such scope: 'fly'"),
     ],
 )
@@ -185,3 +187,9 @@ def test_the_file_of_a_project_cannot_open_the_page(here: Run, tmp_path: Path, l
     (tmp_path / "ace.toml").write_text(f"[server]\n{line}\n", encoding="utf-8")
     done = here("server", "status")
     assert (done.code, "not in the file of a project" in done.err) == (2, True), done.err
+
+
+def test_on_loopback_a_proxy_needs_no_secret() -> None:
+    assert proxy_secret(ServerSettings(behind_proxy=True), {}) is None
+    elsewhere = ServerSettings(behind_proxy=True, host="10.0.0.5")
+    assert proxy_secret(elsewhere, {"ACE_SERVER_PROXY_SECRET": SECRET}) == SECRET

@@ -379,17 +379,23 @@ def revoke_key(key: str, /, *, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
     For example:
 
         ace server keys revoke ace_x7Qk
+        ace server keys revoke command
 
     Args:
-        key: Its id, or its first 8 characters.
+        key: Its id, or its first 8 characters; `command` ends all logins with a one-time token.
         where: Options of the service.
     """
     settings = where.settings()
     with _database(settings) as opened:
         from ace_server import audit, keys
+        from ace_server.pages.sessions import TOKEN_VISITOR, end_login
 
         with opened.writing() as connection:
-            revoked = keys.revoke_key(connection, key)
+            if key == TOKEN_VISITOR:
+                end_login(connection, key)
+                revoked: str | None = key
+            else:
+                revoked = keys.revoke_key(connection, key)
             if revoked is not None:
                 audit.record(connection, who="command", what="key.revoke", target=revoked)
     if revoked is None:

@@ -24,7 +24,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from ace.integrations import open_private, own_file
 from ace.skillbook import shown_location
-from ace_server.tables import METADATA, batch, feedback, schema_version
+from ace_server.tables import METADATA, batch, feedback, logout, schema_version
 
 if TYPE_CHECKING:
     from sqlite3 import Connection as SQLiteConnection
@@ -71,9 +71,14 @@ def _add_figures_and_hash_idempotency_keys(connection: sa.Connection) -> None:
     connection.execute(sa.update(feedback).values(idempotency_key=None))
 
 
+def _add_logouts(connection: sa.Connection) -> None:
+    METADATA.create_all(connection, tables=[logout])
+
+
 MIGRATIONS: Final[tuple[Callable[[sa.Connection], None], ...]] = (
     METADATA.create_all,
     _add_figures_and_hash_idempotency_keys,
+    _add_logouts,
 )
 """The migrations from each version to the next."""
 

@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 
 from ace.integrations import UsageError
 from ace_server.keys import SCOPES
+from ace_server.running import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -55,6 +56,11 @@ def proxy_secret(settings: ServerSettings, environ: Mapping[str, str] | None = N
         raise UsageError(f"{SECRET_VARIABLE} must have at least {_SHORTEST_SECRET} characters, all of them ASCII")
     if settings.proxy_user_header and not settings.behind_proxy:
         raise UsageError("the setting proxy_user_header requires --behind-proxy")
+    if settings.behind_proxy and secret is None and not is_loopback(settings.host):
+        raise UsageError(
+            f"--behind-proxy with --host {settings.host} requires a secret in {SECRET_VARIABLE}, which the proxy sends "
+            f"as {SECRET_HEADER}; without it, any client could name an address of its own and evade the limits"
+        )
     if settings.proxy_user_header and secret is None:
         raise UsageError(
             f"the setting proxy_user_header requires a secret in {SECRET_VARIABLE}, which the proxy sends as "

@@ -139,9 +139,11 @@ def serve(
     """
     import uvicorn
 
+    from ace_server.connections import TimedProtocol
+
     config = uvicorn.Config(
         app,
-        http="h11",  # not whatever is installed: it limits the size of headers, and is what we test
+        http=TimedProtocol,  # on h11, which limits the size of headers, not on whatever is installed
         ws="none",
         log_config=None,
         access_log=False,

@@ -36,6 +36,7 @@ __all__ = [
     "feedback",
     "key",
     "login_token",
+    "logout",
     "release",
     "request",
     "review",
@@ -251,6 +252,13 @@ key: Final = Table(
     _time(),
     _time("expires_at", nullable=True),
     _time("revoked_at", nullable=True),
+)
+
+logout: Final = Table(
+    "logout",
+    METADATA,
+    Column("session", Text, primary_key=True),  # the name of a login, or "command" for all by one-time tokens
+    _time(),
 )
 
 login_token: Final = Table(

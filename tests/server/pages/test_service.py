@@ -32,6 +32,7 @@ from tests.server.pages.checks import (
 from tests.server.pages.conftest import NewPage
 from tests.server.pages.payloads import GROUPS
 from tests.server.pages.service_world import World, running_world
+from tests.support.command_line import Run
 
 TEMPLATES = sorted((Path(ace_server.pages.__file__).parent / "templates").glob("*.html"))
 STEPS = json.dumps(
@@ -159,6 +160,24 @@ def test_a_key_that_may_only_review_logs_in_to_the_review_and_out_again(world: W
     answer = client.post("/logout", data={"csrf": form_token(page, "/logout")})
     assert (answer.status_code, answer.headers["location"]) == (303, "/login")
     assert client.get("/review").status_code == 303
+
+
+def test_a_cookie_is_worthless_after_the_logout(world: World) -> None:
+    client, other = (logged_in(world, world.key("Maren", "review")) for _ in range(2))
+    kept = dict(client.cookies)
+    client.post("/logout", data={"csrf": form_token(client.get("/review"), "/logout")})
+    thief = httpx.Client(base_url=world.url, cookies=kept)
+    assert thief.get("/review").status_code == 303
+    assert other.get("/review").status_code == 200, "another login of the same key goes on"
+
+
+def test_logins_with_one_time_tokens_can_be_ended(world: World, here: Run) -> None:
+    visitor = httpx.Client(base_url=world.url)
+    visitor.get(world.login())
+    admin = logged_in(world, world.key("Ada", "admin"))
+    assert [client.get("/keys").status_code for client in (visitor, admin)] == [200, 200]
+    assert here("server", "keys", "revoke", "command", "--data", world.service.settings.data).code == 0
+    assert [client.get("/keys").status_code for client in (visitor, admin)] == [303, 200]
 
 
 # Forms

@@ -16,13 +16,13 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ace_server import tables
 from ace_server.api import deciding, lists
 from ace_server.api.access import Access, needs
-from ace_server.api.errors import add_error_handlers, error_response, error_responses
+from ace_server.api.errors import ApiError, add_error_handlers, error_response, error_responses
 from ace_server.api.serving import serving_routes
 from ace_server.api.state import RecentRequests, ServerState, state_of
 from ace_server.database import DatabaseUnavailableError, new_id
@@ -107,7 +107,7 @@ def create_app(service: Service, *, pages: Sequence[BaseRoute] = (), proxy_secre
     )
     app.state.server = state
     for path in ("/v1/{path:path}", "/healthz", "/readyz", "/metrics", _OPENAPI):
-        app.add_api_route(path, _no_route, methods=_METHODS, include_in_schema=False)
+        app.router.routes.append(Route(path, _NoRoute()))  # for every method, known or not
     app.router.routes.extend(pages)
     # Around everything, so that they also see what FastAPI itself rejects. `add_middleware` would put them inside.
     stack: ASGIApp = _Recorded(app.build_middleware_stack(), state)
@@ -185,21 +185,28 @@ def _supervision_routes() -> APIRouter:
 
     @router.get("/metrics", response_class=Response, responses=error_responses(401, 403, 429))
     async def metrics(access: Annotated[Access, Depends(needs("read"))]) -> Response:
-        """Return the counters of this process, in the text format of OpenMetrics."""
+        """Return the counters of this process, in the text format of OpenMetrics. They are about all books."""
+        if access.key.book is not None:
+            raise ApiError(403, "The counters are about all books; the key is for one.")
         text = await anyio.to_thread.run_sync(_metrics_text, access.state)
         return Response(text, media_type=CONTENT_TYPE)
 
     return router
 
 
-async def _no_route(request: Request) -> Response:
-    """Reject paths and methods of the API without a route, which would otherwise be answered as missing pages."""
-    known = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
-    if not known:
-        raise HTTPException(404)
-    tried = [(method, {**request.scope, "method": method}) for method in _METHODS]
-    allowed = [method for method, scope in tried if any(route.matches(scope)[0] is Match.FULL for route in known)]
-    raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
+@final
+class _NoRoute:
+    """Rejects paths and methods of the API without a route, which would otherwise be answered as missing pages."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        known = [route for route in scope["app"].routes if route.matches(scope)[0] is Match.PARTIAL]
+        if not known:
+            raise HTTPException(404)
+        tried = [(method, {**scope, "method": method}) for method in _METHODS]
+        allowed = [
+            method for method, as_sent in tried if any(route.matches(as_sent)[0] is Match.FULL for route in known)
+        ]
+        raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
 
 
 def _metrics_text(state: ServerState) -> str:

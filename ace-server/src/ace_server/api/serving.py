@@ -7,6 +7,7 @@ import json
 import time
 from typing import Annotated, Final
 
+import anyio
 import anyio.to_thread
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -33,12 +34,19 @@ _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 0.5
 _DEEPEST: Final = 200
 """How deep a trace may be nested."""
+_MOST_VALUES: Final = 200_000
+"""How many objects, lists, texts and numbers a trace may have. Each takes far more memory and time to read than its few
+characters."""
+_MOST_MARKS: Final = 5 * _MOST_VALUES
+"""How many brackets and commas its text may have, also inside of strings, so that no other text is read at all."""
+_PARSED_AT_ONCE: Final = 2
+"""How many traces are read at once, because a trace takes many times its size in memory."""
 
 _DESCRIBED_TRACE: Final = {
     "requestBody": {
         "required": True,
         "description": "A recorded trace of any shape that `ace learn` reads.",
-        "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
+        "content": {"application/json": {"schema": {"type": ["object", "array"], "minProperties": 1, "minItems": 1}}},
     }
 }
 
@@ -54,6 +62,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         max_trace_bytes: The largest body of a trace.
     """
     router = APIRouter(prefix="/v1", tags=["serving"])
+    parsing = anyio.CapacityLimiter(_PARSED_AT_ONCE)
 
     @router.post("/answers", responses=error_responses(400, 401, 403, 404, 413, 429, 502, 503, 504))
     async def create_answer(body: AnswerBody, access: Infers) -> AnswerGiven:
@@ -148,7 +157,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         access.check_book(book)
         if not access.state.inference.has_book(book):
             raise access.no_book(book)
-        trace = await anyio.to_thread.run_sync(_checked_trace, await request.body())
+        trace = await anyio.to_thread.run_sync(_checked_trace, await request.body(), limiter=parsing)
         change = await anyio.to_thread.run_sync(
             lambda: store_trace(
                 access.state.service.seal,
@@ -196,8 +205,10 @@ def _checked_trace(body: bytes) -> str:
     """Return a trace as text.
 
     Raises:
-        ApiError: It is not a JSON object or array, or is nested too deeply.
+        ApiError: It is not a JSON object or array, is nested too deeply, or has too many values.
     """
+    if sum(body.count(mark) for mark in (b"{", b"[", b",")) > _MOST_MARKS:
+        raise _too_many_values()
     try:
         text = body.decode("utf-8")
         value = json.loads(text)
@@ -205,18 +216,24 @@ def _checked_trace(body: bytes) -> str:
         raise ApiError(400, "The body is not JSON.") from None
     if not isinstance(value, dict | list) or not value:
         raise ApiError(400, "A trace must be a JSON object or array that is not empty.")
-    if _depth(value) > _DEEPEST:
-        raise ApiError(400, f"A trace must not be nested deeper than {_DEEPEST} levels.")
+    _check_form(value)
     return text
 
 
-def _depth(value: object) -> int:
-    """Return how deep a value is nested, as far as it matters."""
-    level, depth = [value], 0
-    while level and depth <= _DEEPEST:
+def _check_form(value: object) -> None:
+    level, depth, values = [value], 0, 0
+    while level:
         children = [
             item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)
         ]
         level = [child for group in children for child in group]
         depth += 1
-    return depth
+        values += len(level)
+        if values > _MOST_VALUES:
+            raise _too_many_values()
+        if depth > _DEEPEST:
+            raise ApiError(400, f"A trace must not be nested deeper than {_DEEPEST} levels.")
+
+
+def _too_many_values() -> ApiError:
+    return ApiError(413, f"A trace must not have more than {_MOST_VALUES:,} values.")

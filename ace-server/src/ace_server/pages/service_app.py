@@ -27,7 +27,7 @@ from ace_server.pages.rendering import STATIC, response
 from ace_server.pages.review_pages import ReviewPages
 from ace_server.pages.run_pages import RunPages
 from ace_server.pages.service_site import PARENT, RefusedError, ServiceSite, origin_of
-from ace_server.pages.sessions import COOKIE, TOKEN_VISITOR, cookie_options
+from ace_server.pages.sessions import COOKIE, TOKEN_VISITOR, cookie_options, end_login
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -139,6 +139,8 @@ class _Pages:
         return answer
 
     def _log_out(self, request: Request, visitor: Visitor, form: object) -> Response:
+        with self._site.service.database.writing() as connection:
+            end_login(connection, visitor.session)
         answer = RedirectResponse("/login", 303)
         answer.delete_cookie(COOKIE, path="/")
         return answer

@@ -15,7 +15,7 @@ from ace_server import audit, tables
 from ace_server.pages.book_pages import NotFoundError, book_tabs
 from ace_server.pages.book_reader import BookReader
 from ace_server.pages.rendering import address, response
-from ace_server.pages.sessions import COOKIE, TOKEN_VISITOR, Sessions, Visitor
+from ace_server.pages.sessions import COOKIE, TOKEN_VISITOR, Sessions, Visitor, is_ended
 from ace_server.proxy import USER
 
 if TYPE_CHECKING:
@@ -163,11 +163,13 @@ class ServiceSite:
         if found is None:
             user = request.scope.get(USER)
             return None if user is None else Visitor.with_proxy(user, self.service.settings.proxy_user_scopes)
-        identifier, session = found
-        if identifier == TOKEN_VISITOR:
-            return Visitor.with_token(session)
-        key = self.state(request).keys.with_id(identifier)
-        return None if key is None else Visitor.with_key(key, session)
+        with self.service.database.reading() as connection:
+            if is_ended(connection, found):
+                return None
+        if found.visitor == TOKEN_VISITOR:
+            return Visitor.with_token(found.session)
+        key = self.state(request).keys.with_id(found.visitor)
+        return None if key is None else Visitor.with_key(key, found.session)
 
     def state(self, request: Request) -> ServerState:
         """Return what the routes of the process share."""

@@ -7,17 +7,29 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
+import sqlalchemy as sa
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from ace_server.keys import Rights
+from ace_server.tables import logout
 
 if TYPE_CHECKING:
     from ace_server.keys import Key
     from ace_server.seal import Seal
 
-__all__ = ["COOKIE", "LIFETIME", "TOKEN_VISITOR", "Sessions", "Visitor", "cookie_options"]
+__all__ = [
+    "COOKIE",
+    "LIFETIME",
+    "TOKEN_VISITOR",
+    "Login",
+    "Sessions",
+    "Visitor",
+    "cookie_options",
+    "end_login",
+    "is_ended",
+]
 
 COOKIE: Final = "ace_session"
 LIFETIME: Final = 12 * 3600
@@ -67,6 +79,42 @@ class Visitor(Rights):
         return cls(id=identifier, name=user, scopes=frozenset(scopes), book=None, session=identifier)
 
 
+class Login(NamedTuple):
+    """A login, as its cookie names it."""
+
+    visitor: str
+    """The id of the key, or `command`."""
+    session: str
+    """The random name of the login."""
+    at: float
+    """When it was made, in whole seconds since 1970."""
+
+
+def end_login(connection: sa.Connection, session: str) -> None:
+    """End a login in all processes, although its cookie is still signed.
+
+    Args:
+        connection: A transaction that writes.
+        session: The name of the login, or `command` for all logins by one-time tokens.
+    """
+    moment = time.time()
+    connection.execute(sa.delete(logout).where(sa.or_(logout.c.session == session, logout.c.at < moment - LIFETIME)))
+    connection.execute(sa.insert(logout).values(session=session, at=moment))
+
+
+def is_ended(connection: sa.Connection, login: Login) -> bool:
+    """Return whether the user has logged out, or all logins of this kind were ended.
+
+    Args:
+        connection: A transaction that reads.
+        login: What a cookie names.
+    """
+    is_its = logout.c.session == login.session
+    if login.visitor == TOKEN_VISITOR:
+        is_its = sa.or_(is_its, sa.and_(logout.c.session == TOKEN_VISITOR, logout.c.at >= login.at))
+    return connection.execute(sa.select(logout.c.at).where(is_its)).first() is not None
+
+
 @final
 class Sessions:
     """Signs cookies and form tokens with keys that belong to those of the seal, so that all processes accept them."""
@@ -85,14 +133,17 @@ class Sessions:
         """
         return self._signer("cookie").dumps([visitor, secrets.token_urlsafe(12)])
 
-    def read_cookie(self, value: str) -> tuple[str, str] | None:
-        """Return the id and the name of the login, or None if the cookie is forged or too old.
+    def read_cookie(self, value: str) -> Login | None:
+        """Return the login that a cookie belongs to, or None if the cookie is forged or too old.
 
         Args:
             value: The value of the cookie.
         """
-        found = self._read("cookie", value)
-        return None if found is None else (str(found[0]), str(found[1]))
+        try:
+            found, at = self._signer("cookie").loads(value, max_age=LIFETIME, return_timestamp=True)
+        except BadSignature:
+            return None
+        return Login(str(found[0]), str(found[1]), at.timestamp())
 
     def form_token(self, session: str, action: str) -> str:
         """Return a token for one form, which can be sent once.
