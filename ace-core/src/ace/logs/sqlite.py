@@ -50,12 +50,20 @@ def _connected(path: Path) -> sqlite3.Connection:
     mode = "mode=ro&immutable=1" if has_log and not log.exists() else "mode=ro"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
     connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.set_authorizer(_tables_only)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _tables_only(action: int, _first: object, _second: object, _database: object, view: str | None) -> int:
+    """Deny a query to read through a view or with a recursion: in a file from a stranger, these may never end."""
+    is_denied = view is not None or action == sqlite3.SQLITE_RECURSIVE
+    return sqlite3.SQLITE_DENY if is_denied else sqlite3.SQLITE_OK
 
 
 def _copied(path: Path, folder: Path) -> Path:
