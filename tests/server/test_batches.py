@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def give(service: Service, count: int) -> list[str]:
     return [add_feedback(service, add_request(service, f"word{number}"), thumb="up") for number in range(count)]
 
 
-def decide(service: Service, review: str, decision: reviews.ReviewDecision, **values: str) -> None:
+def decide(service: Service, review: str, decision: reviews.ReviewDecision, **values: Any) -> None:
     with service.database.writing() as connection:
         reviews.decide(connection, service.seal, review, decision, by="key_2", **values)
 
