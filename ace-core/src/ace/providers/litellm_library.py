@@ -210,7 +210,9 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     return {**request, **_OWN_RETRIES, **(_OWN_TOOLS if "tools" in request else {})}
 
 
-def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answered:
+def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answered | Failed:
+    if raw is None:  # litellm repeats a request whose roles do not alternate, and loses the second error
+        return Failed("the roles of the messages must alternate", _FIRST_ERROR_STATUS)
     choice = _first_choice(raw)
     return Answered(
         LLMResponse(
