@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ace.outputs import AgentOutput
-from ace.protocols import ContextLimitError, LLMCallError
+from ace.protocols import ContextLimitError, LLMCallError, UnusableAnswerError
 from ace.providers import LiteLLMClient
 from ace.providers.server_memory import ServerMemory
 from ace.providers.server_quirks import QUIRKS, Refusal, ServerProfile, reaction_to
@@ -326,3 +326,80 @@ def test_only_what_was_sent_is_refused() -> None:
     request = {"model": "m", "messages": REQUEST["messages"][1:], "tools": [{}]}
     for text in ("`temperature` is not supported", "System role not supported", "`tools` is not supported"):
         assert reaction_to(Refusal(400, text, request)) is None
+
+
+@pytest.mark.usefixtures("each_transport")
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "reasoning_content": json.dumps(GOOD)},
+        {"content": "", "reasoning": json.dumps(GOOD)},
+        {"content": f"<think>Paris?</think>{json.dumps(GOOD)}"},
+        {"content": json.dumps(GOOD), "reasoning_content": "Paris, or Lyon?"},
+    ],
+)
+def test_an_answer_in_another_field_is_read(message: Mapping[str, Any], kind: str) -> None:
+    with ScriptedServer(lambda request: Answer("", message=message)) as server:
+        assert CALLS[kind](client_for(server)) == "Paris"
+        assert len(server.requests) == 1
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": json.dumps(GOOD)},
+]
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_an_answer_in_parts_is_read(kind: str) -> None:
+    with ScriptedServer(lambda request: Answer("", message={"content": PARTS})) as server:
+        assert CALLS[kind](client_for(server)) == "Paris"
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_an_answer_in_parts_that_litellm_cannot_read_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACE_MODEL_CLIENT", "litellm")
+    with ScriptedServer(lambda request: Answer("", message={"content": PARTS})) as server:
+        with pytest.raises(LLMCallError, match="LiteLLM cannot read the answer"):
+            plain(client_for(server))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.usefixtures("each_transport")
+@pytest.mark.parametrize("kind", ["structured", "structured, on a loop"])
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Answer("", message={"content": None, "refusal": "I can't help with that."}), "I can't help with that"),
+        (Answer("", message={"content": None}, finish_reason="content_filter"), "withheld by the content filter"),
+    ],
+)
+def test_a_refusal_to_answer_is_named_and_not_asked_again(answer: Answer, problem: str, kind: str) -> None:
+    with ScriptedServer(lambda request: answer) as server:
+        with pytest.raises(UnusableAnswerError, match=problem):
+            CALLS[kind](client_for(server))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.usefixtures("each_transport")
+@pytest.mark.parametrize("kind", ["structured", "structured, on a loop"])
+def test_an_answer_that_was_cut_off_is_asked_for_once_more_with_twice_the_length(kind: str) -> None:
+    def script(request: ScriptedRequest) -> Reply:
+        is_enough = request.body["max_tokens"] > 100
+        return Answer(GOOD) if is_enough else Answer('{"reasoning": "I', finish_reason="length")
+
+    with ScriptedServer(script) as server:
+        assert CALLS[kind](client_for(server, max_tokens=100)) == "Paris"
+        first, second = server.requests
+        assert (first.body["max_tokens"], second.body["max_tokens"]) == (100, 200)
+        assert first.messages == second.messages
+
+
+def test_an_answer_is_not_asked_for_with_more_than_the_model_allows() -> None:
+    cut = Answer('{"reasoning": "I', finish_reason="length")
+    with ScriptedServer(lambda request: cut) as server:
+        client = client_for(server, max_tokens=1000, context_tokens=2000, validation_retries=1)
+        with pytest.raises(UnusableAnswerError, match="cut off at max_tokens"):
+            structured(client)
+        assert [request.body["max_tokens"] for request in server.requests] == [500, 500]

@@ -464,6 +464,7 @@ def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = No
         {
             "text": redactor.redact(response.text),
             "finish_reason": response.finish_reason,
+            "refusal": redactor.redact(response.refusal),
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cost": None if usage.unpriced_calls else usage.cost,
@@ -521,7 +522,8 @@ def recorded_response(record: str) -> LLMResponse:
         cached_input_tokens=data.get("cached_input_tokens", 0),  # older records lack it
         cache_write_tokens=data.get("cache_write_tokens", 0),
     )
-    return LLMResponse(data["text"], usage=usage, finish_reason=data["finish_reason"])
+    refusal = data.get("refusal", "")
+    return LLMResponse(data["text"], usage=usage, finish_reason=data["finish_reason"], refusal=refusal)
 
 
 def _hash(request: str) -> str:

@@ -26,7 +26,7 @@ from ace.calls.secrets import known_secrets
 from ace.protocols.errors import ContextLimitError, LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.providers import direct_requests, litellm_library
-from ace.providers.litellm_library import is_on_own_server, placeholder_key
+from ace.providers.litellm_library import is_on_own_server, listed_model, placeholder_key
 from ace.providers.request_outcomes import Answered, Failed, RetryPolicy, UsageAccount
 from ace.providers.server_memory import ServerMemory
 from ace.providers.server_quirks import CONTEXT_WINDOW, Quirk, Reaction, Refusal, ServerProfile, reaction_to
@@ -338,6 +338,11 @@ class LiteLLMClient:
         self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], settings: dict[str, Any]
     ) -> StructuredAnswer:
         system = settings.pop("system", None)
+        longer = self._twice_the_length(settings.get("max_tokens", self.config.max_tokens))
+
+        async def ask_longer(messages: list[dict[str, Any]]) -> LLMResponse:
+            return await self._complete(calling, messages, {**settings, "max_tokens": longer}, response_model)
+
         return await valid_answer(
             lambda messages: self._complete(calling, messages, settings, response_model),
             prompt,
@@ -345,7 +350,17 @@ class LiteLLMClient:
             system=system,
             max_retries=self.config.validation_retries,
             marked=True,
+            ask_longer=None if longer is None else ask_longer,
         )
+
+    def _twice_the_length(self, max_tokens: int | None) -> int | None:
+        """Return twice the length of an answer, or as much of it as the model allows; None if that is not more."""
+        listed = listed_model(self.model).get("max_output_tokens")
+        most = [limit for limit in (listed, self._chain.profile(0).most_answer_tokens) if isinstance(limit, int)]
+        if max_tokens is None:
+            return None
+        longer = min([2 * max_tokens, *most])
+        return longer if longer > min([max_tokens, *most]) else None
 
     async def _complete(
         self,
