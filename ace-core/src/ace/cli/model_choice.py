@@ -126,6 +126,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     options = {
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
+        "context_tokens": settings.context_tokens,
         "api_base": settings.api_base,
         "api_key": None if is_local else settings.api_key,  # it is for the models that need one
     }

@@ -29,6 +29,7 @@ __all__ = [
     "StepEnded",
     "StepStarted",
     "SubQuestionAnswered",
+    "TraceShortened",
     "emit",
     "is_observed",
     "observing",
@@ -255,6 +256,18 @@ class SkillProven:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceShortened:
+    """A trace was longer than what the model may be shown, and parts of it were cut."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    cut_characters: int
+    """How many characters were cut."""
+
+
+@dataclass(frozen=True, slots=True)
 class BatchJudged:
     """A gate has decided whether the operations of a sample are applied."""
 
@@ -370,6 +383,7 @@ Event = (
     | ArtifactWritten
     | ReflectionTurn
     | SubQuestionAnswered
+    | TraceShortened
 )
 """All events that observers receive."""
 
