@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ace._internal.registry import Registry
 from ace.protocols.errors import error_text
@@ -190,6 +190,14 @@ class ModelCalled:
     """The prompt, a text or messages; empty if the client does not provide it. Not redacted."""
     answer: str = ""
     """The text of the answer; empty if the client does not provide it. Not redacted."""
+    server: str = ""
+    """The address of the server; empty if the client does not provide it."""
+    request: Mapping[str, object] = field(default_factory=dict)
+    """The parameters of the request, such as `max_tokens` and `temperature`, without messages."""
+    response_model: str = ""
+    """The model that answered, as the server named it; empty if it did not."""
+    response_id: str = ""
+    """The id of the answer; empty if the server did not give one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _ADDRESSES: Mapping[Protocol, Sequence[str]] = {
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
 }
-_PROVIDERS: Mapping[Protocol, str] = {
+PROVIDERS: Mapping[Protocol, str] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1/messages",
 }
@@ -438,7 +438,7 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
     """Return the URL of a request; None if only LiteLLM can determine it."""
     api_base = request.get("api_base")
     variables = (os.environ.get(name) for name in _ADDRESSES[protocol])
-    address = api_base or next(filter(None, variables), None) or _PROVIDERS[protocol]
+    address = api_base or next(filter(None, variables), None) or PROVIDERS[protocol]
     if not isinstance(address, str) or address != address.strip():
         return None
     try:

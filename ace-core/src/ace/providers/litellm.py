@@ -379,13 +379,20 @@ class LiteLLMClient:
             note_response(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
-        model, response = await self._chain.ask(calling, messages, kwargs, response_model)
+        place, response = await self._chain.ask(calling, messages, kwargs, response_model)
         if answers is not None:
             secrets = known_secrets(self)
             response = await calling.function(
                 partial(keep_response, answers, request, response, secrets=secrets, kind=kind)
             )
-        note_response(model, response, time.monotonic() - started, messages)
+        note_response(
+            self._chain.configs[place].model,
+            response,
+            time.monotonic() - started,
+            messages,
+            server=self._chain.address(place),
+            request=self._chain.parameters(place, kwargs),
+        )
         return response
 
     def count_tokens(self, text: str) -> int:
@@ -419,6 +426,20 @@ def _messages(prompt: str, settings: dict[str, Any]) -> Sequence[Message]:
 
 
 _logger = logging.getLogger("ace.providers.litellm")
+_SAMPLING = frozenset(
+    {
+        "frequency_penalty",
+        "max_completion_tokens",
+        "max_tokens",
+        "presence_penalty",
+        "seed",
+        "stop",
+        "temperature",
+        "top_k",
+        "top_p",
+    }
+)
+"""The parameters that observers get; others may hold anything."""
 _MOST_CHANGES = 8
 """How often a request is changed because a server refuses it."""
 
@@ -447,8 +468,8 @@ class ModelChain:
         messages: Sequence[Message],
         overrides: Mapping[str, Any],
         response_model: type[BaseModel] | None,
-    ) -> tuple[str, LLMResponse]:
-        """Return the model that answered, and its answer.
+    ) -> tuple[int, LLMResponse]:
+        """Return the place of the model that answered, and its answer.
 
         Args:
             calling: How requests are made and waited for.
@@ -466,7 +487,7 @@ class ModelChain:
             outcome, made = await self._ask_adapted(calling, place, config.request(messages, overrides), response_model)
             attempts += made
             if isinstance(outcome, Answered):
-                return config.model, outcome.response
+                return place, outcome.response
             failed = outcome
             if place + 1 < len(self.configs):
                 following = self.configs[place + 1].model
@@ -512,6 +533,27 @@ class ModelChain:
             place: The position of the model in the chain.
         """
         return ServerProfile(context_tokens=self.configs[place].context_tokens) | self.servers[place].known
+
+    def address(self, place: int) -> str:
+        """Return the address of a model's server; empty if only LiteLLM knows it.
+
+        Args:
+            place: The position of the model in the chain.
+        """
+        server = self.servers[place]
+        prefix, slash, _ = server.model.partition("/")
+        provider = prefix if slash else str(listed_model(server.model).get("litellm_provider"))
+        return server.address or next((url for name, url in direct_requests.PROVIDERS.items() if name == provider), "")
+
+    def parameters(self, place: int, overrides: Mapping[str, Any]) -> Mapping[str, object]:
+        """Return the sampling parameters with which a model is asked.
+
+        Args:
+            place: The position of the model in the chain.
+            overrides: Settings for this call.
+        """
+        sent = self.profile(place).adapted(self.configs[place].request((), overrides))
+        return {name: value for name, value in sent.items() if name in _SAMPLING}
 
     def _enforces_schemas(self, request: Mapping[str, Any]) -> bool:
         return is_on_own_server(request["model"], request.get("api_base"))

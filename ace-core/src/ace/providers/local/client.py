@@ -260,7 +260,8 @@ class LocalLLMClient:
         response = await self._ask(calling, request)
         if answers is not None:
             response = await calling.function(partial(keep_response, answers, asked, response, kind=kind))
-        note_response(self.model, response, time.monotonic() - started, messages)
+        sampling = {name: request[name] for name in self._request}
+        note_response(self.model, response, time.monotonic() - started, messages, request=sampling)
         return response
 
     async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:
