@@ -287,7 +287,8 @@ def test_the_skillbook_is_the_same_with_and_without(collector: Collector) -> Non
             reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager(), skillbook=book
         )
         sending = instrument() if enabled else None
-        runner.run([f"Repeat the code word kit{number:04d}code." for number in range(1, 6)])
+        tasks = [f"Repeat the code word kit{number:04d}code." for number in range(1, 6)]
+        runner.run([{"question": task, "success": False} for task in tasks])
         if sending is not None:
             sending.close()
         books.append([skill.content for skill in book.skills()])

@@ -21,7 +21,8 @@ TRACES = 40
 def traces() -> list[RecordedTrace]:
     """Return the input, the same in every process."""
     return [
-        RecordedTrace({"task": f"t{number}", "answer": f"LESSON w{number}"}, f"#{number}") for number in range(TRACES)
+        RecordedTrace({"task": f"t{number}", "answer": f"LESSON w{number}", "success": False}, f"#{number}")
+        for number in range(TRACES)
     ]
 
 

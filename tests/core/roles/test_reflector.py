@@ -58,7 +58,7 @@ def test_the_reflector_sees_the_skills_that_the_run_could_have_used() -> None:
         first, second = (request.text.partition("# Skills\n\n")[2].partition("\n\n#")[0] for request in server.requests)
     assert "Add from the right." in first and "Write to Ms Brand." in first
     assert first.endswith("The agent cited: post-00002")
-    assert second == "[post-00002] Write to Ms Brand.\n\nThe agent cited: post-00002"
+    assert second == "- [post-00002] Write to Ms Brand.\n\nThe agent cited: post-00002"
 
 
 def test_the_reflector_sees_every_field_once() -> None:

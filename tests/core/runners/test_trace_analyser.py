@@ -165,7 +165,7 @@ def test_workers_set_how_many_reflections_go_on_at_once(workers: int) -> None:
             most[0] = max(most[0], inside[0])
             if inside[0] == workers:
                 full.set()
-        full.wait(60)  # nobody leaves before as many as may be are inside
+        full.wait(20)  # nobody leaves before as many as may be are inside
         with lock:
             inside[0] -= 1
         return secrets_world.answer(request)

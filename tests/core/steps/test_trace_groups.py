@@ -31,7 +31,13 @@ class Manager:
 
 def learned(book: Skillbook, operation: UpdateOperation, *learnings: dict[str, Any], trace: object = BATCH) -> None:
     reflection = ReflectorOutput.model_validate(
-        {"reasoning": "", "correct_approach": "", "key_insight": "", "extracted_learnings": list(learnings)}
+        {
+            "reasoning": "",
+            "error_identification": "It failed.",
+            "correct_approach": "",
+            "key_insight": "",
+            "extracted_learnings": list(learnings),
+        }
     )
     ctx = ACEStepContext(skillbook=SkillbookView(book), trace=trace, reflection=reflection)
     ctx = ctx.replace(metadata={"trace_id": "the group"})

@@ -486,9 +486,9 @@ def structure_of(response_model: type[BaseModel]) -> dict[str, Any]:
         response_model: The class that the answer must validate as.
 
     Example:
-        >>> from ace.outputs import CaseVerdict
-        >>> structure_of(CaseVerdict)
-        {'properties': {'passes': {'type': 'boolean'}}, 'required': ['passes'], 'type': 'object'}
+        >>> from ace.outputs import SkillTag
+        >>> structure_of(SkillTag)["properties"]
+        {'id': {'type': 'string'}, 'tag': {'type': 'string'}}
     """
     schema: dict[str, Any] = _without_texts(response_model.model_json_schema())
     return schema

@@ -400,10 +400,11 @@ def skills_for_reflection(skillbook: SkillbookReader, task: str, cited: Iterable
         <BLANKLINE>
         The agent cited: club-00002
     """
-    known = [skill_id for skill_id in dict.fromkeys(cited) if skillbook.get_skill(skill_id) is not None]
+    known = [skill for skill_id in dict.fromkeys(cited) if (skill := skillbook.get_skill(skill_id)) is not None]
     fitting = skillbook.as_prompt(budget_tokens=_FITTING_TOKENS, query=task[:_LONGEST_QUERY]) if task else ""
-    others = make_skillbook_excerpt(skillbook, (skill_id for skill_id in known if f"[{skill_id}]" not in fitting))
-    return "\n\n".join(filter(None, (fitting, others, f"The agent cited: {', '.join(known)}" if known else "")))
+    others = [f"- [{skill.id}] {skill.content}" for skill in known if f"[{skill.id}]" not in fitting]
+    skills = "\n".join(filter(None, (fitting, *others)))
+    return f"{skills}\n\nThe agent cited: {', '.join(skill.id for skill in known)}" if known else skills
 
 
 WordRun = tuple[str, ...]

@@ -478,4 +478,4 @@ def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepCo
 
 def _is_limitable(step: StepProtocol[ACEStepContext]) -> bool:
     """Whether `workers` is the limit of a step in a runner without foreground steps."""
-    return getattr(step, "async_boundary", False) or isinstance(step, ReflectStep | UpdateStep)
+    return getattr(step, "async_boundary", False) or isinstance(step, KnownStep | ReflectStep | UpdateStep)

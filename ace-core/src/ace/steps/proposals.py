@@ -34,7 +34,8 @@ from ace.context import ACEStepContext
 from ace.pipeline.threads import threads
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned
-from ace.steps.trace_facts import is_known
+from ace.steps.insights import has_only_pending_insights
+from ace.steps.trace_facts import is_known, open_cases
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -183,7 +184,7 @@ class Proposals:
             key = ctx.metadata.get("sample_key")
             if not isinstance(key, SampleKey) or not isinstance(ctx, ACEStepContext) or key in self._groups:
                 continue
-            if _needs_asking(ctx):
+            if ctx.reflection is not None and ctx.skillbook is not None and not is_learned(ctx) and needs_proposal(ctx):
                 found.append((sample, ctx))
         return found
 
@@ -271,9 +272,21 @@ class Proposals:
         wait(unused)
 
 
-def _needs_asking(ctx: ACEStepContext) -> bool:
-    """Return whether a sample will need a proposal at its turn."""
-    return ctx.reflection is not None and ctx.skillbook is not None and not is_learned(ctx) and not is_known(ctx)
+def needs_proposal(ctx: ACEStepContext) -> bool:
+    """Return whether the skill manager is asked about a sample.
+
+    It is not if the skillbook already answers all cases of the sample, if all of its insights stay pending, or if the
+    reflection found no error, no learning and no harmful skill in a run without open cases.
+
+    Args:
+        ctx: The context of the sample, after its reflection.
+    """
+    if is_known(ctx) or has_only_pending_insights(ctx):
+        return False
+    reflection = ctx.reflection
+    if reflection is None or reflection.extracted_learnings or open_cases(ctx):
+        return True
+    return bool(reflection.error_identification.strip()) or any(tag.tag == "harmful" for tag in reflection.skill_tags)
 
 
 def _has_failed(ctx: ACEStepContext) -> bool:

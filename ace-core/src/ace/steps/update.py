@@ -32,11 +32,11 @@ from ace.skill import Evidence, InsightSource, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
-from ace.steps.insights import found_insights, has_only_pending_insights
-from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
+from ace.steps.insights import found_insights
+from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts, needs_proposal
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings, checked_sections, listed_section
-from ace.steps.trace_facts import is_known, known_of_task, open_cases, question_of, redacted_case
+from ace.steps.trace_facts import known_of_task, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class UpdateStep:
 
     An operation gets the case that taught it, if there is one. If nothing but the model says that its text is right, it
     is pending (`UpdateOperation.pending`), except with `unproven="keep"`. The skill manager is not asked if `KnownStep`
-    found that the skillbook already answers all cases of the sample, or if `InsightStep` left all of its insights
-    pending.
+    found that the skillbook already answers all cases of the sample, if `InsightStep` left all of its insights pending,
+    or if the reflection found no error, no learning and no harmful skill in a run without cases.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
@@ -146,7 +146,7 @@ class UpdateStep:
             return ctx
         # Before the request, and not again after it: an answer that has been paid for is used.
         stop_if_cancelled()
-        if is_known(ctx) or has_only_pending_insights(ctx):
+        if not needs_proposal(ctx):
             return ctx.replace(skill_manager_output=UpdateBatch())
         proposal = await self._proposed(calling, ctx)
         operations = await self._operations(calling, ctx, proposal)

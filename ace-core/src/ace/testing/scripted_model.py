@@ -218,17 +218,19 @@ class ScriptedReflector:
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Return a reflection that names the code word of the task."""
-        from ace.outputs import ReflectorOutput
+        from ace.outputs import ExtractedLearning, ReflectorOutput
 
         with self._lock:
             self.traces.append(kwargs.get("trace"))
         words = code_words(question) or code_words(json.dumps(kwargs.get("trace"), default=repr))
+        lessons = [lesson_of(word) for word in words[:1]]
         return ReflectorOutput(
             reasoning="Looked for the code word.",
             error_identification="",
             root_cause_analysis="",
             correct_approach="",
-            key_insight=lesson_of(words[0]) if words else "",
+            key_insight="".join(lessons),
+            extracted_learnings=[ExtractedLearning(learning=lesson) for lesson in lessons],
         )
 
 
