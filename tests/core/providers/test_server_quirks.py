@@ -19,7 +19,7 @@ from ace.providers import LiteLLMClient
 from ace.providers.server_memory import ServerMemory
 from ace.providers.server_quirks import QUIRKS, Refusal, ServerProfile, reaction_to
 from tests.support.clients import client_for
-from tests.support.scripted_server import Answer, HttpError, Reply, ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import Answer, BrokenBody, HttpError, Reply, ScriptedRequest, ScriptedServer
 
 GOOD = {"reasoning": "I know.", "final_answer": "Paris"}
 SYSTEM = "You are a geographer."
@@ -274,6 +274,28 @@ def test_what_was_learned_is_forgotten_after_some_time(tmp_path: Path, monkeypat
     data["learned"][0]["at"] = "2020-01-01T00:00:00+00:00"
     path.write_text(json.dumps(data))
     assert ServerMemory("openai/scripted", server.api_base).known == ServerProfile()
+
+
+def test_what_several_processes_learn_at_once_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACE_SERVERS", str(tmp_path))
+    row = {quirk.name: quirk for quirk in QUIRKS}
+    one, other = (ServerMemory("openai/m", "http://localhost:1/v1") for _ in range(2))
+    assert one.known == other.known == ServerProfile()
+    one.learn([(row["parameter"], ServerProfile(omitted=frozenset({"seed"})))])
+    other.learn([(row["roles"], ServerProfile(instructions_in_user_message=True))])
+    kept = ServerMemory("openai/m", "http://localhost:1/v1/").known
+    assert kept == ServerProfile(omitted=frozenset({"seed"}), instructions_in_user_message=True)
+
+
+def test_an_error_in_an_answer_with_status_200_is_read() -> None:
+    said = "Trying to keep the first 14538 tokens when context the overflows. However, the model is loaded with "
+    body = json.dumps({"error": f"{said}context length of only 4096 tokens, which is not enough."})
+    with ScriptedServer(lambda request: BrokenBody(body)) as server:
+        client = client_for(server, max_tokens=512)
+        with pytest.raises(ContextLimitError, match="4096"):
+            plain(client)
+        assert client.input_token_limit == 4096 - 512
+        assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"learned": 1}', '{"learned": [{"quirk": "roles", "at": 1}]}'])

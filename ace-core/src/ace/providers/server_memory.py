@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ace._internal.atomic_file import replace_file
+from ace._internal.atomic_file import folder_lock, write_durably
 from ace.providers.server_quirks import QUIRKS, Quirk, ServerProfile
 
 __all__ = ["Lesson", "ServerMemory", "server_address", "servers_folder"]
@@ -132,17 +132,17 @@ class ServerMemory:
         """
         now = datetime.now(UTC)
         with self._lock:
-            before = self._read()
-            new = [Lesson(quirk.name, now, change) for quirk, change in learned]
-            new = [lesson for lesson in new if lesson.change not in [known.change for known in before]]
+            known = [lesson.change for lesson in self._read()]
+            new = [Lesson(quirk.name, now, change) for quirk, change in learned if change not in known]
+            new = [lesson for lesson in new if lesson.change != ServerProfile()]  # an error without a number
             if not new:
                 return
-            self._lessons = (*before, *new)
+            self._lessons = (*self._read(), *new)
             where = f" at {self.address}" if self.address else ""
             for lesson in new:
                 for sentence in lesson.change.sentences():
                     _logger.warning("the server of %s%s: %s from now on", self.model, where, sentence)
-            self._write(self._lessons)
+            self._write()
 
     def forget(self) -> bool:
         """Delete what was learned, and return whether there was anything."""
@@ -157,16 +157,20 @@ class ServerMemory:
             self._lessons = () if self.path is None else tuple(_lessons_in(self.path))
         return self._lessons
 
-    def _write(self, lessons: Sequence[Lesson]) -> None:
+    def _write(self) -> None:
+        """Write what was learned here to the file, beside what other processes have learned meanwhile."""
         if self.path is None:
             return
-        learned = [
-            {"quirk": lesson.quirk, "at": lesson.at.isoformat(), "change": lesson.change.to_dict()}
-            for lesson in lessons
-        ]
-        data = {"address": self.address, "model": self.model, "learned": learned}
         try:
-            replace_file(self.path, json.dumps(data, indent=1).encode("utf-8", "backslashreplace"))
+            with folder_lock(self.path):
+                own = [lesson.change for lesson in self._read()]
+                others = [lesson for lesson in _lessons_in(self.path) if lesson.change not in own]
+                learned = [
+                    {"quirk": lesson.quirk, "at": lesson.at.isoformat(), "change": lesson.change.to_dict()}
+                    for lesson in (*others, *self._read())
+                ]
+                data = {"address": self.address, "model": self.model, "learned": learned}
+                write_durably(self.path, json.dumps(data, indent=1).encode("utf-8", "backslashreplace"))
         except OSError as error:  # a cache that cannot be written only costs a request in the next process
             _logger.info("what was learned about %s is not kept: %s", self.model, error)
 
