@@ -19,7 +19,8 @@ from typing import Any
 from ace.cases import check_for, check_of_correction
 from ace.outputs import AgentOutput
 from ace.proofs import CaseProver
-from ace.providers import LiteLLMClient
+from ace.protocols import LLMClientLike
+from ace.runners.settings import client_from_model
 from ace.skill import SkillCase
 from benchmarks.options import parser_of
 
@@ -61,7 +62,7 @@ def pairs() -> list[Pair]:
     return [Pair(**json.loads(line)) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
 
 
-def verdicts(judge: LiteLLMClient | None) -> list[tuple[Pair, bool | None]]:
+def verdicts(judge: LLMClientLike | None) -> list[tuple[Pair, bool | None]]:
     """Judge all pairs."""
     return [(pair, CaseProver(Saying(pair.answer), judge=judge).outcome(pair.case(), []).passed) for pair in pairs()]
 
@@ -69,10 +70,11 @@ def verdicts(judge: LiteLLMClient | None) -> list[tuple[Pair, bool | None]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures, and return the exit status."""
     parser = parser_of("verdicts", __doc__)
-    parser.add_argument("--model", help="the model that judges, such as openai/NAME", metavar="MODEL")
+    parser.add_argument("--model", help="the model that judges, such as local/qwen2.5-coder-1.5b", metavar="MODEL")
     parser.add_argument("--api-base", help="the address of its server", metavar="URL")
     options: argparse.Namespace = parser.parse_args(arguments)
-    judge = LiteLLMClient(options.model, api_base=options.api_base, api_key="none") if options.model else None
+    address = {"api_base": options.api_base} if options.api_base else {}
+    judge = client_from_model(options.model, **address) if options.model else None
     found = verdicts(judge)
     for pair, passed in found:
         if passed is not None and passed is not pair.passes:

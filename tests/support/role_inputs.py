@@ -9,7 +9,7 @@ from ace.skillbook import Skillbook
 
 REFLECTION = {
     "reasoning": "r",
-    "error_identification": "The answer was wrong.",
+    "error_identification": "",
     "root_cause_analysis": "c",
     "correct_approach": "a",
     "key_insight": "k",

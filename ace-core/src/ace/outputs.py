@@ -229,8 +229,8 @@ class ReflectorOutput(LenientOutput):
     """The cause."""
     correct_approach: Text = Field(description="What to do the next time.")
     """The better way."""
-    key_insight: Text = Field(description="The one thing to remember.")
-    """The one thing to remember."""
+    key_insight: Text = Field(description="The one thing to remember, or empty if there is nothing to learn.")
+    """The one thing to remember; empty if there is nothing to learn."""
     extracted_learnings: Annotated[list[ExtractedLearning], BeforeValidator(as_list)] = Field(
         default_factory=list, description="Reusable strategies; leave it empty if there are none."
     )

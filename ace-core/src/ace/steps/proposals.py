@@ -276,7 +276,7 @@ def needs_proposal(ctx: ACEStepContext) -> bool:
     """Return whether the skill manager is asked about a sample.
 
     It is not if the skillbook already answers all cases of the sample, if all of its insights stay pending, or if the
-    reflection found no error, no learning and no harmful skill in a run without open cases.
+    reflection found no error, no insight and no harmful skill in a run without open cases.
 
     Args:
         ctx: The context of the sample, after its reflection.
@@ -286,7 +286,8 @@ def needs_proposal(ctx: ACEStepContext) -> bool:
     reflection = ctx.reflection
     if reflection is None or reflection.extracted_learnings or open_cases(ctx):
         return True
-    return bool(reflection.error_identification.strip()) or any(tag.tag == "harmful" for tag in reflection.skill_tags)
+    says_something = reflection.error_identification.strip() or reflection.key_insight.strip()
+    return bool(says_something) or any(tag.tag == "harmful" for tag in reflection.skill_tags)
 
 
 def _has_failed(ctx: ACEStepContext) -> bool:

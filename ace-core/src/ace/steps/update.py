@@ -58,7 +58,7 @@ class UpdateStep:
     An operation gets the case that taught it, if there is one. If nothing but the model says that its text is right, it
     is pending (`UpdateOperation.pending`), except with `unproven="keep"`. The skill manager is not asked if `KnownStep`
     found that the skillbook already answers all cases of the sample, if `InsightStep` left all of its insights pending,
-    or if the reflection found no error, no learning and no harmful skill in a run without cases.
+    or if the reflection found no error, no insight and no harmful skill in a run without cases.
 
     The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
     the run of a runner, it can also prefetch proposals for samples that wait in the lane, so that these are ready when
