@@ -45,6 +45,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/core/providers/test_litellm.py",
         "tests/core/providers/test_litellm_embedder.py",
         "tests/core/providers/test_model_table.py",
+        "tests/core/providers/test_server_quirks.py",
         "tests/core/providers/test_structured_answers.py",
         "tests/core/runners/test_integration.py",
         "tests/core/runners/test_litellm.py",

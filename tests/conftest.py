@@ -27,6 +27,10 @@ settings.register_profile(
 )
 settings.load_profile("ace")
 
+# What one test learns about a server is not used in another one, whose server may have the same port. The commands of
+# the tests have a home folder of their own, where it is kept.
+os.environ["ACE_SERVERS"] = "off"
+
 # A shell starts its background jobs with Ctrl-C ignored, and whatever they start inherits that; the tests that
 # interrupt a process would wait indefinitely.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -139,6 +139,11 @@ class Collector:
             summed[attributes] += value
         return dict(summed)
 
+    def bounds(self, name: str) -> list[float]:
+        """The bounds of a histogram."""
+        metric = next(metric for _, metric in self._all_metrics() if metric.name == name)
+        return list(metric.histogram.data_points[0].explicit_bounds)
+
     def total(self, name: str, **attributes: object) -> float:
         """The sum of a metric over the points with these attributes, whose dots are written as underscores."""
         wanted = set(attributes.items())

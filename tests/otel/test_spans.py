@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from ace.environments import Sample, SimpleEnvironment
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
+from ace.protocols.llm import LayeredPrompt
 from ace.protocols.observers import (
     AnswerEvaluated,
     ArtifactWritten,
@@ -27,6 +29,7 @@ from ace.protocols.observers import (
     SkillsChanged,
     emit,
 )
+from ace.providers import LiteLLMClient
 from ace.runners import ACE, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
@@ -34,6 +37,7 @@ from ace_otel import instrument
 from ace_otel.spans import run_context
 from tests.otel.collector import Collector, ReceivedSpan
 from tests.otel.test_command_line import check_tree
+from tests.support.scripted_server import ScriptedServer
 
 SECRET = "sk-proj-a1B2c3D4e5F6g7H8"
 
@@ -290,3 +294,48 @@ def test_the_skillbook_is_the_same_with_and_without(collector: Collector) -> Non
         books.append([skill.content for skill in book.skills()])
     assert books[0] == books[1] and len(books[0]) == 5
     assert len(named(collector.spans, "ace.run")) == 1
+
+
+def test_a_model_call_has_what_the_conventions_ask_for(collector: Collector) -> None:
+    with ScriptedServer(lambda request: "Paris") as server, instrument(content=True):
+        client = LiteLLMClient(
+            "openai/scripted", api_base=server.api_base, api_key="sk-of-nobody", max_tokens=99, options={"stop": "END"}
+        )
+        prompt = LayeredPrompt("Be brief.", "- Name the city.", "", "The capital of France?")
+        client.complete(prompt)
+        client.complete_messages(
+            [{"role": "system", "content": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]}]
+        )
+        port = int(server.url.rpartition(":")[2])
+    first, second = named(collector.spans, "chat scripted")
+    expected = {
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "scripted",
+        "gen_ai.request.max_tokens": 99,
+        "gen_ai.request.temperature": 0.0,
+        "gen_ai.request.stop_sequences": ["END"],
+        "gen_ai.response.model": "scripted",
+        "gen_ai.response.id": "scripted-1",
+        "server.address": "127.0.0.1",
+        "server.port": port,
+    }
+    assert {name: first.attributes[name] for name in expected} == expected
+    messages = json.loads(first.attributes["gen_ai.input.messages"])
+    assert [message["role"] for message in messages] == ["system", "user"]
+    parts = [part for message in messages for part in message["parts"]]
+    assert [(part["type"], part["content"].strip()) for part in parts] == [
+        ("text", "Be brief."),
+        ("text", "- Name the city."),
+        ("text", "The capital of France?"),
+    ]
+    (message,) = json.loads(second.attributes["gen_ai.input.messages"])
+    assert [part["content"] for part in message["parts"]] == ["One.", "Two."]
+    assert collector.bounds("gen_ai.client.operation.duration")[:3] == [0.01, 0.02, 0.04]
+    assert collector.bounds("gen_ai.client.token.usage")[-1] == 67_108_864
+
+
+def test_a_call_without_content_has_no_texts_of_the_request(collector: Collector) -> None:
+    with ScriptedServer(lambda request: "Paris") as server, instrument():
+        LiteLLMClient("openai/m", api_base=server.api_base, api_key="k" * 9, options={"stop": "END"}).complete("?")
+    (span,) = named(collector.spans, "chat m")
+    assert "gen_ai.request.stop_sequences" not in span.attributes and "END" not in str(span.attributes)

@@ -58,16 +58,19 @@ class Answer:
     with_usage: bool = True
     usage: Mapping[str, Any] = field(default_factory=dict)
     """What the server reports beyond its count of words, such as `prompt_tokens_details`, or in its place."""
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the message, or other values of its fields."""
     tool: str | None = None
 
 
 @dataclass(frozen=True)
 class HttpError:
-    """A response with an error status."""
+    """A response with an error status. `body` replaces the usual one, which has the message."""
 
     status: int
     message: str = "scripted error"
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +302,7 @@ class _Handler(LoopbackHandler):
                 self._send_answer(request, reply)
             case HttpError():
                 error = {"message": reply.message, "type": "scripted", "code": str(reply.status)}
-                self._send_json(reply.status, {"error": error}, reply.headers)
+                self._send_json(reply.status, reply.body or {"error": error}, reply.headers)
             case BrokenBody():
                 self.send(200, reply.body.encode())
             case CutBody():
@@ -329,6 +332,7 @@ class _Handler(LoopbackHandler):
             function = {"name": tool, "arguments": text}
             call = {"index": 0, "id": f"call_{request.number}", "type": "function", "function": function}
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        message |= reply.message
         if reply.with_usage:
             request.input_tokens = usage["prompt_tokens"]
             request.output_tokens = usage["completion_tokens"]

@@ -169,6 +169,13 @@ class SkillTag(LenientOutput):
     """`helpful`, `harmful` or `neutral`."""
 
 
+class Readiness(LenientOutput):
+    """The answer of a model that is only asked whether it can be used."""
+
+    word: Text = Field(description="The word that was asked for.", json_schema_extra={"maxLength": 20})
+    """The word."""
+
+
 class Judgement(LenientOutput):
     """A person's judgement that an answer of the agent was wrong.
 

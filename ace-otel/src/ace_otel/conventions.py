@@ -6,9 +6,20 @@ deprecated, so the names are defined here.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
-__all__ = ["SEMANTIC_CONVENTIONS", "operation_and_model", "provider_of"]
+if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
+
+__all__ = [
+    "SEMANTIC_CONVENTIONS",
+    "operation_and_model",
+    "provider_of",
+    "request_attributes",
+    "server_attributes",
+]
 
 SEMANTIC_CONVENTIONS: Final = "1.44.0"
 """The version of the OpenTelemetry semantic conventions, GenAI included, that spans, metrics and log events follow."""
@@ -21,6 +32,10 @@ INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 AGENT: Final = "gen_ai.agent.name"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
@@ -45,6 +60,23 @@ BACKGROUND: Final = "ace.step.background"
 ROLE: Final = "ace.role"
 COST: Final = "ace.cost"
 RECORDED: Final = "ace.recorded"
+
+TOKEN_BOUNDS: Final = tuple(4**power for power in range(14))
+"""The bounds of the histogram of tokens that the conventions advise: 1, 4, 16, ..., 67108864."""
+DURATION_BOUNDS: Final = tuple(0.01 * 2**power for power in range(14))
+"""The bounds of the histogram of durations that the conventions advise, in seconds: 0.01, 0.02, ..., 81.92."""
+
+_REQUEST_NAMES: Final = {
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "max_completion_tokens": "gen_ai.request.max_tokens",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+    "seed": "gen_ai.request.seed",
+    "temperature": "gen_ai.request.temperature",
+    "top_k": "gen_ai.request.top_k",
+    "top_p": "gen_ai.request.top_p",
+}
+STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
 
 _PROVIDERS: Final = {
     "bedrock": "aws.bedrock",
@@ -71,6 +103,36 @@ def provider_of(model: str) -> str:
     if slash:
         return _PROVIDERS.get(prefix, prefix)
     return "anthropic" if model.startswith("claude") else "openai"
+
+
+def request_attributes(request: Mapping[str, object]) -> dict[str, AttributeValue]:
+    """Return the parameters of a request as attributes. Texts are not included, because they need redaction.
+
+    Args:
+        request: The parameters by name.
+
+    Example:
+        >>> request_attributes({"max_tokens": 99, "temperature": 0.0})
+        {'gen_ai.request.max_tokens': 99, 'gen_ai.request.temperature': 0.0}
+    """
+    return {
+        _REQUEST_NAMES[name]: value
+        for name, value in request.items()
+        if name in _REQUEST_NAMES and isinstance(value, int | float)
+    }
+
+
+def server_attributes(address: str) -> dict[str, AttributeValue]:
+    """Return the host and the port of an address as attributes.
+
+    Example:
+        >>> server_attributes("http://localhost:8000/v1")
+        {'server.address': 'localhost', 'server.port': 8000}
+    """
+    parts = urlsplit(address)
+    if not parts.hostname:
+        return {}
+    return {SERVER_ADDRESS: parts.hostname, SERVER_PORT: parts.port or (443 if parts.scheme == "https" else 80)}
 
 
 def operation_and_model(model: str) -> str:

@@ -38,9 +38,17 @@ class RunMetrics:
         """The calls not yet in the histograms: attributes, input tokens, output tokens, seconds."""
         self._in_flight = 0
         self._in_steps = Counter({True: 0, False: 0})
-        self._tokens = meter.create_histogram(names.TOKEN_USAGE, unit="{token}", description="Tokens of model calls")
+        self._tokens = meter.create_histogram(
+            names.TOKEN_USAGE,
+            unit="{token}",
+            description="Tokens of model calls",
+            explicit_bucket_boundaries_advisory=names.TOKEN_BOUNDS,
+        )
         self._duration = meter.create_histogram(
-            names.OPERATION_DURATION, unit="s", description="Duration of model calls"
+            names.OPERATION_DURATION,
+            unit="s",
+            description="Duration of model calls",
+            explicit_bucket_boundaries_advisory=names.DURATION_BOUNDS,
         )
         self._counter(meter, "ace.model.cost", "USD", "Cost of model calls whose price is known")
         self._counter(meter, "ace.model.recorded_calls", "{call}", "Recorded answers that were replayed")
@@ -109,6 +117,8 @@ class RunMetrics:
             (names.PROVIDER, names.provider_of(event.model)),
             (names.REQUEST_MODEL, event.model.rpartition("/")[2]),
             (names.ROLE, event.role),
+            *((names.RESPONSE_MODEL, event.response_model) for _ in range(bool(event.response_model))),
+            *names.server_attributes(event.server).items(),
         )
         with self._lock:
             self._calls.append((attributes, event.input_tokens, event.output_tokens, event.seconds))

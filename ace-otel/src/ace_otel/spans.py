@@ -276,7 +276,16 @@ class SpanBuilder:
             names.CACHED_TOKENS: event.cached_input_tokens,
             names.CACHE_WRITE_TOKENS: event.cache_write_tokens,
             names.RECORDED: event.recorded,
+            **names.request_attributes(event.request),
+            **names.server_attributes(event.server),
         }
+        for name, value in ((names.RESPONSE_MODEL, event.response_model), (names.RESPONSE_ID, event.response_id)):
+            if value:
+                attributes[name] = _text(value)
+        stop = event.request.get("stop")
+        if self._content and stop:
+            sequences = [stop] if isinstance(stop, str) else stop
+            attributes[names.STOP_SEQUENCES] = tuple(_text(str(text)) for text in sequences)  # type: ignore[attr-defined]
         if event.role:
             attributes[names.ROLE] = event.role
             attributes[names.AGENT] = event.role
@@ -286,7 +295,7 @@ class SpanBuilder:
             attributes[names.FINISH_REASONS] = (event.finish_reason,)
         if self._content:
             attributes[names.INPUT_MESSAGES] = _messages(_sent(event.prompt))
-            attributes[names.OUTPUT_MESSAGES] = _messages([("assistant", event.answer)], event.finish_reason)
+            attributes[names.OUTPUT_MESSAGES] = _messages([("assistant", [event.answer])], event.finish_reason)
         name = names.operation_and_model(event.model)
         self._ended_now(name, event.run_id, event.seconds, attributes, SpanKind.CLIENT)
 
@@ -526,20 +535,30 @@ def _text(text: str) -> str:
     return redacted if len(redacted) <= _LONGEST_TEXT else f"{redacted[:_LONGEST_TEXT]}..."
 
 
-def _sent(prompt: str | Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
+def _sent(prompt: str | Sequence[Mapping[str, object]]) -> list[tuple[str, list[str]]]:
+    """Return the roles of messages, and their texts."""
     if isinstance(prompt, str):
-        return [("user", prompt)]
-    return [(str(message.get("role", "user")), _plain(message.get("content", ""))) for message in prompt]
+        return [("user", [prompt])]
+    return [(str(message.get("role", "user")), _texts(message.get("content", ""))) for message in prompt]
 
 
-def _plain(content: object) -> str:
-    return content if isinstance(content, str) else json.dumps(content, default=str, ensure_ascii=False)
+def _texts(content: object) -> list[str]:
+    """Return the texts of a content, which has several if the provider's cache is to keep some of them."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return [
+        text if isinstance(text, str) else json.dumps(part, default=str, ensure_ascii=False)
+        for text, part in zip(texts, parts, strict=True)
+    ]
 
 
-def _messages(messages: Sequence[tuple[str, str]], finish_reason: str = "") -> str:
+def _messages(messages: Sequence[tuple[str, Sequence[str]]], finish_reason: str = "") -> str:
     """Return redacted messages in the format of the conventions."""
     more = {"finish_reason": finish_reason} if finish_reason else {}
     return json.dumps(
-        [{"role": role, "parts": [{"type": "text", "content": _text(text)}], **more} for role, text in messages],
+        [
+            {"role": role, "parts": [{"type": "text", "content": _text(text)} for text in texts], **more}
+            for role, texts in messages
+        ],
         ensure_ascii=False,
     )

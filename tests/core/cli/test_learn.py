@@ -59,7 +59,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert report["schema"] == 1
     assert set(report) == {
         *("schema", "command", "skillbook", "dry_run", "model", "place", "run", "stopped_by", "gate", "given_up"),
-        *("traces", "failures", "skills", "left_out", "new_skills", "model_use", "proofs", "judged_by"),
+        *("traces", "failures", "skills", "left_out", "new_skills", "model_use", "proofs", "judged_by", "shortened"),
     }
     counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
     assert report["traces"] == counts

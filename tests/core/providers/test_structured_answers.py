@@ -37,6 +37,11 @@ TEXT = json.dumps(GOOD)
         '{"reasoning": "because", "final_answer": 42}',
         '{"reasoning": "because", "final_answer": "42", "confidence": 0.9, "extra": {"a": [1]}}',
         '{"final_answer": "42", "reasoning": "because"} {"unrelated": 1}',
+        f'{{"AgentOutput": {TEXT}}}',
+        f'{{"type": "object", "properties": {TEXT}, "required": ["final_answer"]}}',
+        "{'reasoning': 'because', 'final_answer': '42'}",
+        "Here it is: {'reasoning': \"because\", 'final_answer': '42', 'sure': True}.",
+        f'Perhaps {{"reasoning": "no", "final_answer": "41"}}?</think>{TEXT}',
     ],
 )
 def test_an_unambiguous_answer_is_accepted(answer: str) -> None:
@@ -56,7 +61,8 @@ def test_a_raw_line_break_in_a_text_is_accepted() -> None:
         ("I would say 42.", "no JSON object"),
         ("[1, 2]", "no JSON object"),
         ('{"reasoning": "because", "final_answer": "4', "the JSON is broken"),
-        ("{'reasoning': 'because', 'final_answer': '42'}", "the JSON is broken"),
+        ("{'reasoning': 'because', 'final_answer': 4 2}", "the JSON is broken"),
+        ('{"AgentOutput": {"reasoning": "because"}, "other": {}}', "final_answer: Field required"),
         ('{"reasoning": "because"}', "final_answer: Field required"),
         ('{"reasoning": ["a"], "final_answer": {}}', "reasoning: Input should be a valid string"),
         (f'{TEXT} or {{"reasoning": "b", "final_answer": "43"}}', "2 different JSON objects"),

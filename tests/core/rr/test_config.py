@@ -110,6 +110,15 @@ def test_max_context_chars() -> None:
     assert last.messages[0] == server.requests[0].messages[0]
 
 
+def test_the_conversation_fits_into_the_context_window_of_the_model() -> None:
+    turns = [python(f"print('turn {number} ' + 'x' * 3000)") for number in range(9)]
+    with ScriptedServer(Explorer([*turns, submit()])) as server:
+        step = RRStep(client_for(server, context_tokens=8000, max_tokens=1000))
+        step.reflect("", AgentOutput(reasoning="", final_answer=""), Skillbook(), trace=TRACE)
+    assert max(conversation_length(request) for request in server.requests) <= 7000 * 3
+    assert "removed from this conversation" in server.requests[-1].text
+
+
 def test_turns_with_errors_and_findings_are_removed_last() -> None:
     finding = python("print('FINDING: feet')")
     turns = [LOOK, finding, python("1 / 0"), *(python(f"print('{number}' * 3000)") for number in range(6)), submit()]

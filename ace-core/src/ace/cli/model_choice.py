@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -31,9 +31,8 @@ __all__ = [
 ]
 
 _LOCAL = "local/"
-_SHORT_ANSWER = 16
-"""Tokens of the answer that is asked for as a check; some servers refuse fewer."""
-_REFUSED = (401, 403)
+_WRONG_KEY = 401
+_FORBIDDEN = 403
 _NOT_FOUND = (404, 405)
 _NO_KEY = "none"
 
@@ -81,14 +80,18 @@ def place_of_model(settings: Settings) -> str:
         return "on this machine"
     if provider and find_model_prefix(model) is not None:
         return f"through the plugin {provider!r}"
-    # LiteLLM reads these variables itself.
-    variables = [f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"] if provider else []
-    address = settings.api_base or next(
-        (os.environ[variable] for variable in variables if os.environ.get(variable)), None
-    )
-    if address is not None:
+    address = _address(settings)
+    if address:
         return f"at {_shown_address(address)}"
     return f"at the provider {provider!r}" if provider else "at its provider"
+
+
+def _address(settings: Settings) -> str:
+    """Return the address of the model's server; empty for that of its provider."""
+    provider, slash, _ = chosen_model(settings).partition("/")
+    # LiteLLM reads these variables itself.
+    variables = [f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"] if slash else []
+    return settings.api_base or next(filter(None, map(os.environ.get, variables)), "")
 
 
 def answers_depend_on(settings: Settings, environment: str) -> str:
@@ -127,6 +130,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     options = {
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
+        "context_tokens": settings.context_tokens,
         "api_base": settings.api_base,
         "api_key": None if is_local else _key_to_send(settings),  # it is for the models that need one
     }
@@ -155,7 +159,10 @@ def _has_address_of_project(settings: Settings) -> bool:
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
-    """Ask the model for a word, so that a wrong key or name is found before the first input is learned from.
+    """Ask the model for a word, in the way that runs ask, so that problems are found before anything is learned from.
+
+    The request has a system message, a description of the answer and, where the server enforces one, its schema. What
+    the server refuses is found here. The answer itself does not matter.
 
     Args:
         settings: The settings that it was made from.
@@ -164,6 +171,10 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
         UsageError: The model does not answer, or has no known price and there is a limit of cost. The text says why,
             and what to do.
     """
+    from ace.calls.model_calls import answer_budget
+    from ace.outputs import Readiness
+    from ace.protocols.errors import UnusableAnswerError
+    from ace.protocols.llm import LayeredPrompt
     from ace.protocols.observers import Event, ModelCalled, observing
 
     unpriced: list[str] = []
@@ -172,8 +183,9 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
         if isinstance(event, ModelCalled) and event.cost is None:
             unpriced.append(event.model)
 
-    with told_plainly(settings), observing(look_at_price):
-        client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
+    prompt = LayeredPrompt("You are asked whether you can be used.", "", "", "Answer with the word: ready")
+    with told_plainly(settings), observing(look_at_price), answer_budget(1), suppress(UnusableAnswerError):
+        client.complete_structured(prompt, Readiness)
     if settings.run.max_cost is not None and unpriced:
         raise UsageError(
             f"--max-cost cannot be enforced, because the price of {chosen_model(settings)!r} is unknown; run without it"
@@ -204,20 +216,22 @@ def explained(error: LLMCallError, settings: Settings) -> str:
     Args:
         settings: The settings that the client was made from.
     """
-    from ace.protocols.errors import LLMAuthenticationError, LLMCallError
+    from ace.protocols.errors import ContextLimitError, LLMAuthenticationError, LLMCallError
 
-    if type(error) not in (LLMCallError, LLMAuthenticationError):
+    if type(error) not in (LLMCallError, LLMAuthenticationError, ContextLimitError):
         return str(error)  # of a model on this machine, or of a plugin, which know better what to do
     model = f"the model {chosen_model(settings)!r}"
     server = "the provider" if settings.api_base is None else f"the server at {_shown_address(settings.api_base)}"
     if isinstance(error, LLMAuthenticationError) and error.missing_variables:
         return f"{model} needs a key: set the environment variable {' or '.join(error.missing_variables)}"
-    if _has_address_of_project(settings) and error.status_code in _REFUSED:
+    if _has_address_of_project(settings) and error.status_code in (_WRONG_KEY, _FORBIDDEN):
         return (
             f"{server} requires a key for {model}, but an address that the file of a project names gets none "
             f"({settings.origins['api_base']}); give it with --api-base, or in your own settings file"
         )
-    if isinstance(error, LLMAuthenticationError) or error.status_code in _REFUSED:
+    if error.status_code == _FORBIDDEN:
+        return f"{server} refused {model} (status {_FORBIDDEN}): {_first_line(error)}"
+    if isinstance(error, LLMAuthenticationError) or error.status_code == _WRONG_KEY:
         return f"{server} refused the key for {model}: check the environment variable or the setting 'api_key'"
     if error.status_code in _NOT_FOUND:
         hint = "" if settings.api_base is None else ", and that the address is complete (it usually ends in /v1)"
@@ -229,6 +243,8 @@ def explained(error: LLMCallError, settings: Settings) -> str:
         )
     if error.problem:
         return f"{server} gave no answer for {model}: {error.problem}"
+    if error.status_code is None and not _address(settings):
+        return f"{server} cannot be reached for {model}: check your network connection and your proxy"
     if error.status_code is None:
         return f"{server} cannot be reached for {model}: check that it runs, and its address"
     return f"{server} gave no answer for {model} (status {error.status_code}): {_first_line(error)}"

@@ -22,6 +22,7 @@ _VARIABLES = {
     "ACE_MAX_TOKENS, ACE_WORKERS, ...": "one for each setting; see `ace config`",
     "ACE_MODEL_CLIENT": "litellm: all requests through LiteLLM",
     "ACE_MODELS": "the folder for models on this machine",
+    "ACE_SERVERS": "the folder for what was learned about model servers; off keeps nothing",
     "ACE_PLUGINS, ACE_PLUGINS_DISABLED": "the plugins that are loaded or not",
     "VISUAL, EDITOR": "the editor of `ace skillbook edit`",
     "SOURCE_DATE_EPOCH": "the timestamp of all changes",

@@ -62,6 +62,23 @@ class Settings:
     max_tokens: int = option(
         2048, "The maximum length of an answer, in tokens.", group="Model", commands=_OF_MODEL, of_run=False, least=1
     )
+    context_tokens: int | None = option(
+        None,
+        "The size of the model's context window, in tokens.",
+        group="Model",
+        commands=_OF_MODEL,
+        of_run=False,
+        least=256,
+        used="that of LiteLLM's table, or of an error of the server",
+    )
+    max_trace_tokens: int | None = learning_option(
+        None,
+        "The maximum size of a trace in the prompt of the reflector, in tokens; a longer one is shortened.",
+        group="Model",
+        commands=("learn", "train"),
+        least=100,
+        used="60% of the model's input, or 32000 if that is not known",
+    )
     temperature: float = option(
         0.0, "The sampling temperature.", group="Model", commands=_OF_MODEL, of_run=False, least=0
     )

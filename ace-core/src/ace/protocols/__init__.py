@@ -16,6 +16,7 @@ from ace.protocols.deduplication import (
     unregister_embedder,
 )
 from ace.protocols.errors import (
+    ContextLimitError,
     EmptyAnswerError,
     LLMAuthenticationError,
     LLMCallError,
@@ -65,6 +66,7 @@ __all__ = [
     "AsyncLLMClientLike",
     "CaseOutcomeLike",
     "CaseProverLike",
+    "ContextLimitError",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
     "EmbedderFactory",

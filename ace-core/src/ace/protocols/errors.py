@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
 __all__ = [
+    "ContextLimitError",
     "EmptyAnswerError",
     "LLMAuthenticationError",
     "LLMCallError",
@@ -71,6 +72,20 @@ class LLMCallError(LLMError):
         """
         # An account without credit is refused with status 400, too.
         return self.status_code in _ABOUT_ONE_REQUEST and "credit balance" not in str(self).lower()
+
+
+class ContextLimitError(LLMCallError):
+    """The request is longer than the context window of the model. A shorter one may be answered.
+
+    Example:
+        >>> ContextLimitError("too long", status_code=500).concerns_one_request
+        True
+    """
+
+    @property
+    def concerns_one_request(self) -> bool:
+        """True: the next request may be shorter."""
+        return True
 
 
 class LLMAuthenticationError(LLMCallError):

@@ -131,8 +131,10 @@ class LLMResponse:
     usage: Usage = Usage()
     """The tokens and the cost of this call."""
     finish_reason: str = ""
-    """Why the model stopped: `stop`, `length` (cut off at `max_tokens`), or another reason of the provider; empty if
-    it gives none."""
+    """Why the model stopped: `stop`, `length` (cut off at `max_tokens`), `content_filter`, or another reason of the
+    provider; empty if it gives none."""
+    refusal: str = ""
+    """The sentence with which the model refused to answer; empty if it did not."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ace._internal.registry import Registry
 from ace.protocols.errors import error_text
@@ -29,6 +29,7 @@ __all__ = [
     "StepEnded",
     "StepStarted",
     "SubQuestionAnswered",
+    "TraceShortened",
     "emit",
     "is_observed",
     "observing",
@@ -189,6 +190,14 @@ class ModelCalled:
     """The prompt, a text or messages; empty if the client does not provide it. Not redacted."""
     answer: str = ""
     """The text of the answer; empty if the client does not provide it. Not redacted."""
+    server: str = ""
+    """The address of the server; empty if the client does not provide it."""
+    request: Mapping[str, object] = field(default_factory=dict)
+    """The parameters of the request, such as `max_tokens` and `temperature`, without messages."""
+    response_model: str = ""
+    """The model that answered, as the server named it; empty if it did not."""
+    response_id: str = ""
+    """The id of the answer; empty if the server did not give one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +261,18 @@ class SkillProven:
     """The number of further texts that were tried."""
     reason: str = ""
     """Why the skill was dropped; empty if it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceShortened:
+    """A trace was longer than what the model may be shown, and parts of it were cut."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    cut_characters: int
+    """How many characters were cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +391,7 @@ Event = (
     | ArtifactWritten
     | ReflectionTurn
     | SubQuestionAnswered
+    | TraceShortened
 )
 """All events that observers receive."""
 

@@ -26,6 +26,7 @@ from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
 from ace.providers.litellm_library import causes_of, connection_problem, is_alias, late, listed_model, model_entry
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
+from ace.providers.server_quirks import answer_text, refusal_text
 
 if TYPE_CHECKING:
     import ssl
@@ -43,7 +44,7 @@ _ADDRESSES: Mapping[Protocol, Sequence[str]] = {
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
 }
-_PROVIDERS: Mapping[Protocol, str] = {
+PROVIDERS: Mapping[Protocol, str] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1/messages",
 }
@@ -437,7 +438,7 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
     """Return the URL of a request; None if only LiteLLM can determine it."""
     api_base = request.get("api_base")
     variables = (os.environ.get(name) for name in _ADDRESSES[protocol])
-    address = api_base or next(filter(None, variables), None) or _PROVIDERS[protocol]
+    address = api_base or next(filter(None, variables), None) or PROVIDERS[protocol]
     if not isinstance(address, str) or address != address.strip():
         return None
     try:
@@ -595,17 +596,14 @@ def _answered(raw: ResponseObject, model: str) -> Answered:
     if not choices:
         return Answered(LLMResponse("", raw, _usage(raw, model)))
     message = choices[0]["message"]
-    content = message.get("content")
-    text = content if isinstance(content, str) else ""
-    if text and "reasoning_content" not in message and "reasoning" not in message:
-        found = _THOUGHTS.match(text)
-        text = text[found.end() :] if found else text
-    if not text:
-        text = "\n".join(str(call["function"]["arguments"]) for call in message.get("tool_calls") or ())
     reason = choices[0].get("finish_reason") or "stop"
     reason = _FINISH_REASONS.get(reason, reason)
     finish_reason = reason if reason in _KNOWN_FINISH_REASONS else "stop"
-    return Answered(LLMResponse(text, raw, _usage(raw, model), finish_reason))
+    text = answer_text(message, is_cut=finish_reason == "length")
+    if text == message.get("content") and "reasoning_content" not in message and "reasoning" not in message:
+        found = _THOUGHTS.match(text)
+        text = text[found.end() :] if found else text
+    return Answered(LLMResponse(text, raw, _usage(raw, model), finish_reason, refusal_text(message)))
 
 
 def _usage(raw: ResponseObject, model: str) -> Usage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -24,11 +23,13 @@ from ace._internal.arguments import (
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_response, recorded_response
 from ace.calls.secrets import known_secrets
-from ace.protocols.errors import LLMAuthenticationError, LLMCallError
+from ace.protocols.errors import ContextLimitError, LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.providers import direct_requests, litellm_library
-from ace.providers.litellm_library import is_on_own_server, placeholder_key
+from ace.providers.litellm_library import is_on_own_server, listed_model, placeholder_key
 from ace.providers.request_outcomes import Answered, Failed, RetryPolicy, UsageAccount
+from ace.providers.server_memory import ServerMemory
+from ace.providers.server_quirks import CONTEXT_WINDOW, Quirk, Reaction, Refusal, ServerProfile, reaction_to
 from ace.providers.structured_answers import accepted_schema, prompt_messages, unmarked, valid_answer
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class LiteLLMConfig:
     """The models to try, in order, if this one fails: model strings, or complete settings."""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Additional arguments of `litellm.completion`, such as `{"seed": 1}`."""
+    context_tokens: int | None = None
+    """The size of the context window, in tokens; None uses that of LiteLLM's table, or of an error of the server."""
 
     def __post_init__(self) -> None:
         _check_model("model", self.model)
@@ -77,6 +80,8 @@ class LiteLLMConfig:
             raise TypeError(f"api_key must be a string, got one of the type {type(self.api_key).__name__}")
         if self.max_tokens is not None:
             whole_number("max_tokens", self.max_tokens)
+        if self.context_tokens is not None:
+            whole_number("context_tokens", self.context_tokens)
         if self.temperature is not None:
             real_number("temperature", self.temperature, least=0)
         real_number("timeout", self.timeout, above=0, of="seconds")
@@ -156,7 +161,8 @@ class LiteLLMClient:
 
     It implements `LLMClientLike` and is thread-safe. LiteLLM is imported on the first call. One call makes at most
     `max_retries + 1` requests to each model of the chain; a structured call asks at most `validation_retries + 1`
-    times, with one more request if your own server rejects the schema.
+    times. Where a server refuses a parameter, a role or the length of an answer, the request is changed and sent again,
+    which is remembered (see the reference page "Model servers").
 
     Args:
         model: A LiteLLM model string.
@@ -171,6 +177,8 @@ class LiteLLMClient:
         validation_retries: How often the model is asked again if a structured answer does not validate.
         fallbacks: The models to try, in order, if this one fails.
         options: Additional arguments of `litellm.completion`.
+        context_tokens: The size of the context window, in tokens; by default that of LiteLLM's table, or of an error
+            of the server. An answer may take a quarter of it.
 
     Example:
         >>> client = LiteLLMClient("gpt-4o-mini", api_key="sk-very-secret", temperature=0.2)
@@ -196,6 +204,7 @@ class LiteLLMClient:
         validation_retries: int = 2,
         fallbacks: Sequence[str | LiteLLMConfig] = (),
         options: Mapping[str, Any] | None = None,
+        context_tokens: int | None = None,
     ) -> None:
         if options is not None:
             instance_of("options", options, Mapping)
@@ -212,6 +221,7 @@ class LiteLLMClient:
             validation_retries=validation_retries,
             fallbacks=fallbacks,
             options=dict(options or {}),
+            context_tokens=context_tokens,
         )
         self._chain = ModelChain(self.config.chain())
 
@@ -328,6 +338,11 @@ class LiteLLMClient:
         self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], settings: dict[str, Any]
     ) -> StructuredAnswer:
         system = settings.pop("system", None)
+        longer = self._twice_the_length(settings.get("max_tokens", self.config.max_tokens))
+
+        async def ask_longer(messages: list[dict[str, Any]]) -> LLMResponse:
+            return await self._complete(calling, messages, {**settings, "max_tokens": longer}, response_model)
+
         return await valid_answer(
             lambda messages: self._complete(calling, messages, settings, response_model),
             prompt,
@@ -335,7 +350,17 @@ class LiteLLMClient:
             system=system,
             max_retries=self.config.validation_retries,
             marked=True,
+            ask_longer=None if longer is None else ask_longer,
         )
+
+    def _twice_the_length(self, max_tokens: int | None) -> int | None:
+        """Return twice the length of an answer, or as much of it as the model allows; None if that is not more."""
+        listed = listed_model(self.model).get("max_output_tokens")
+        most = [limit for limit in (listed, self._chain.profile(0).most_answer_tokens) if isinstance(limit, int)]
+        if max_tokens is None:
+            return None
+        longer = min([2 * max_tokens, *most])
+        return longer if longer > min([max_tokens, *most]) else None
 
     async def _complete(
         self,
@@ -354,13 +379,20 @@ class LiteLLMClient:
             note_response(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
-        model, response = await self._chain.ask(calling, messages, kwargs, response_model)
+        place, response = await self._chain.ask(calling, messages, kwargs, response_model)
         if answers is not None:
             secrets = known_secrets(self)
             response = await calling.function(
                 partial(keep_response, answers, request, response, secrets=secrets, kind=kind)
             )
-        note_response(model, response, time.monotonic() - started, messages)
+        note_response(
+            self._chain.configs[place].model,
+            response,
+            time.monotonic() - started,
+            messages,
+            server=self._chain.address(place),
+            request=self._chain.parameters(place, kwargs),
+        )
         return response
 
     def count_tokens(self, text: str) -> int:
@@ -369,8 +401,15 @@ class LiteLLMClient:
 
     @property
     def input_token_limit(self) -> int | None:
-        """The size of the model's input, in tokens; None if LiteLLM does not know the model."""
-        return litellm_library.input_token_limit(self.model)
+        """The size of the model's input, in tokens; None if it is not known.
+
+        It follows from the context window that was set, or that the server gave in an error, else from LiteLLM's table.
+        """
+        profile = self._chain.profile(0)
+        if profile.context_tokens is None:
+            return litellm_library.input_token_limit(self.model)
+        answer = min(filter(None, (self.config.max_tokens, profile.most_answer_tokens)))
+        return max(1, profile.context_tokens - answer)
 
     def _kind_text(self, overrides: Mapping[str, Any], response_model: type[BaseModel] | None) -> str:
         """Return what an answer depends on besides the messages: models, class and settings, not base URL or key."""
@@ -387,10 +426,22 @@ def _messages(prompt: str, settings: dict[str, Any]) -> Sequence[Message]:
 
 
 _logger = logging.getLogger("ace.providers.litellm")
-_REFUSED = (400, 415, 422, 501)
-_REFUSES_SCHEMA = re.compile(r"response.?format|schema|grammar|structured", re.IGNORECASE)
-_SCHEMA_NOT_KEPT = 500
-"""The status with which llama.cpp fails to parse an answer that it constrained itself; the next one may be fine."""
+_SAMPLING = frozenset(
+    {
+        "frequency_penalty",
+        "max_completion_tokens",
+        "max_tokens",
+        "presence_penalty",
+        "seed",
+        "stop",
+        "temperature",
+        "top_k",
+        "top_p",
+    }
+)
+"""The parameters that observers get; others may hold anything."""
+_MOST_CHANGES = 8
+"""How often a request is changed because a server refuses it."""
 
 
 class ModelChain:
@@ -409,7 +460,7 @@ class ModelChain:
             # Reject invalid numbers here, not in the middle of a run.
             _ = config.retry_policy
         self.account = UsageAccount()
-        self._takes_no_schema: set[int] = set()
+        self.servers = tuple(ServerMemory(config.model, config.api_base) for config in self.configs)
 
     async def ask(
         self,
@@ -417,8 +468,8 @@ class ModelChain:
         messages: Sequence[Message],
         overrides: Mapping[str, Any],
         response_model: type[BaseModel] | None,
-    ) -> tuple[str, LLMResponse]:
-        """Return the model that answered, and its answer.
+    ) -> tuple[int, LLMResponse]:
+        """Return the place of the model that answered, and its answer.
 
         Args:
             calling: How requests are made and waited for.
@@ -433,69 +484,105 @@ class ModelChain:
         attempts = 0
         failed = Failed("no request was made", None)
         for place, config in enumerate(self.configs):
-            outcome, made = await self._ask_held(calling, place, config.request(messages, overrides), response_model)
+            outcome, made = await self._ask_adapted(calling, place, config.request(messages, overrides), response_model)
             attempts += made
             if isinstance(outcome, Answered):
-                return config.model, outcome.response
+                return place, outcome.response
             failed = outcome
             if place + 1 < len(self.configs):
                 following = self.configs[place + 1].model
                 _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
         raise _call_error(failed, self.configs[-1].model, attempts)
 
-    async def _ask_held(
+    async def _ask_adapted(
         self, calling: Calling, place: int, request: Mapping[str, Any], response_model: type[BaseModel] | None
     ) -> tuple[Answered | Failed, int]:
-        """Ask one model, and let its server enforce the schema of the answer if it supports that."""
-        if (
-            response_model is None
-            or "response_format" in request
-            or place in self._takes_no_schema
-            or not is_on_own_server(request["model"], request.get("api_base"))
-        ):
-            return await self._ask_until_answered(calling, place, request)
-        with_schema = {**request, "response_format": accepted_schema(response_model)}
-        outcome, made = await self._ask_until_answered(
-            calling, place, with_schema, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED)
-        )
-        is_refusal = isinstance(outcome, Failed) and _is_refusal_of_schema(outcome)
-        if isinstance(outcome, Answered) or not (is_refusal or outcome.status_code == _SCHEMA_NOT_KEPT):
-            return outcome, made
-        outcome, more = await self._ask_until_answered(calling, place, request, before=made - 1)
-        if isinstance(outcome, Answered) and is_refusal:
-            self._takes_no_schema.add(place)
-        return outcome, more + 1
+        """Ask one model, and change the request as long as its server refuses it for a reason that is understood.
+
+        What a refusal tells is only kept once the server no longer refuses the request for this reason.
+        """
+        if response_model is not None and "response_format" not in request and self._enforces_schemas(request):
+            request = {**request, "response_format": accepted_schema(response_model)}
+        server = self.servers[place]
+        profile = self.profile(place)
+        learned: list[tuple[Quirk, ServerProfile]] = []
+        made = refused = 0
+        while True:
+            outcome, attempt = await self._ask_until_answered(calling, place, request, profile, before=made - refused)
+            made = attempt + refused
+            reaction = None if isinstance(outcome, Answered) else _reaction(outcome, request, profile)
+            if isinstance(outcome, Answered) or reaction is not None:
+                server.learn(learned)
+                learned = []
+            if reaction is None or isinstance(outcome, Answered):
+                return outcome, made
+            if reaction.quirk.days:
+                learned.append((reaction.quirk, reaction.change))
+            if reaction.is_final or refused == _MOST_CHANGES:
+                is_too_long = reaction.quirk is CONTEXT_WINDOW
+                if is_too_long:  # the number is right, whether or not there is another request
+                    server.learn(learned)
+                return replace(outcome, is_too_long=is_too_long), made
+            profile |= reaction.change
+            refused += 1
+
+    def profile(self, place: int) -> ServerProfile:
+        """Return what is known about the server of a model.
+
+        Args:
+            place: The position of the model in the chain.
+        """
+        return ServerProfile(context_tokens=self.configs[place].context_tokens) | self.servers[place].known
+
+    def address(self, place: int) -> str:
+        """Return the address of a model's server; empty if only LiteLLM knows it.
+
+        Args:
+            place: The position of the model in the chain.
+        """
+        server = self.servers[place]
+        prefix, slash, _ = server.model.partition("/")
+        provider = prefix if slash else str(listed_model(server.model).get("litellm_provider"))
+        return server.address or next((url for name, url in direct_requests.PROVIDERS.items() if name == provider), "")
+
+    def parameters(self, place: int, overrides: Mapping[str, Any]) -> Mapping[str, object]:
+        """Return the sampling parameters with which a model is asked.
+
+        Args:
+            place: The position of the model in the chain.
+            overrides: Settings for this call.
+        """
+        sent = self.profile(place).adapted(self.configs[place].request((), overrides))
+        return {name: value for name, value in sent.items() if name in _SAMPLING}
+
+    def _enforces_schemas(self, request: Mapping[str, Any]) -> bool:
+        return is_on_own_server(request["model"], request.get("api_base"))
 
     async def _ask_until_answered(
-        self,
-        calling: Calling,
-        place: int,
-        request: Mapping[str, Any],
-        *,
-        before: int = 0,
-        at_once: Sequence[int] = (),
+        self, calling: Calling, place: int, request: Mapping[str, Any], profile: ServerProfile, *, before: int
     ) -> tuple[Answered | Failed, int]:
-        """Send a request until it is answered or another attempt cannot help.
+        """Send a request until it is answered or the same request cannot help.
 
         Args:
             calling: How requests are made and waited for.
             place: The position of the model in the chain.
             request: The arguments of `litellm.completion`.
+            profile: What is known about the server.
             before: The number of attempts already made.
-            at_once: The HTTP statuses that are not retried.
         """
         config = self.configs[place]
         policy = config.retry_policy
+        sent = profile.adapted(request)
         attempt = before
         while True:
             attempt += 1
-            outcome: Answered | Failed = await calling.method(direct_requests, "send", request)
+            outcome: Answered | Failed = await calling.method(direct_requests, "send", sent)
             if isinstance(outcome, Answered):
                 self.account.add(outcome.response.usage)
                 return outcome, attempt
             self.account.add(Usage(failed_requests=1))
             worth_it = not outcome.is_authentication and policy.is_worth_retrying(outcome.status_code)
-            if not worth_it or attempt > policy.max_retries or outcome.status_code in at_once:
+            if not worth_it or attempt > policy.max_retries or _reaction(outcome, request, profile) is not None:
                 return outcome, attempt
             delay = policy.delay(attempt, outcome.retry_after)
             _logger.info(
@@ -509,12 +596,21 @@ class ModelChain:
             await calling.sleep(delay)
 
 
-def _is_refusal_of_schema(failed: Failed) -> bool:
-    return failed.status_code in _REFUSED and _REFUSES_SCHEMA.search(failed.reason) is not None
+def _reaction(failed: Failed, request: Mapping[str, Any], profile: ServerProfile) -> Reaction | None:
+    if failed.status_code is None or failed.is_authentication:
+        return None
+    return reaction_to(Refusal(failed.status_code, failed.reason, request, profile))
 
 
 def _call_error(failed: Failed, model: str, attempts: int) -> LLMCallError:
     requests = f"{attempts} request" if attempts == 1 else f"{attempts} requests"
+    if failed.is_too_long:
+        return ContextLimitError(
+            f"model {model!r} gave no answer after {requests}: the prompt is too long: {failed.reason}",
+            model=model,
+            status_code=failed.status_code,
+            attempts=attempts,
+        )
     if not failed.is_authentication:
         return LLMCallError(
             f"model {model!r} gave no answer after {requests}: {failed.reason}",

@@ -28,6 +28,7 @@ from ace._internal.gc_pause import gc_paused
 from ace.calls.calling import within_seconds
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
+from ace.providers.server_quirks import answer_text, refusal_text
 
 __all__ = [
     "ModelPrice",
@@ -150,6 +151,8 @@ def placeholder_key(model: str, api_base: object) -> str | None:
 
 
 _FIRST_ERROR_STATUS = 400
+_OK = 200
+_UNREADABLE = "Invalid response object"
 _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
 # We retry requests ourselves, counted and limited.
 _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
@@ -210,14 +213,19 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     return {**request, **_OWN_RETRIES, **(_OWN_TOOLS if "tools" in request else {})}
 
 
-def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answered:
+def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answered | Failed:
+    if raw is None:  # litellm repeats a request whose roles do not alternate, and loses the second error
+        return Failed("the roles of the messages must alternate", _FIRST_ERROR_STATUS)
     choice = _first_choice(raw)
+    message = _fields_of(getattr(choice, "message", None))
+    finish_reason = str(getattr(choice, "finish_reason", None) or "")
     return Answered(
         LLMResponse(
-            text=_text_of(choice),
+            text=answer_text(message, is_cut=finish_reason == "length"),
             raw=raw,
             usage=_usage_of(litellm, raw, request["model"]),
-            finish_reason=str(getattr(choice, "finish_reason", None) or ""),
+            finish_reason=finish_reason,
+            refusal=refusal_text(message),
         )
     )
 
@@ -417,14 +425,16 @@ def _first_choice(raw: Any) -> Any:
     return choices[0]
 
 
-def _text_of(choice: Any) -> str:
-    """Return the text of an answer, or the arguments of its tool calls if the model answered with those."""
-    message = getattr(choice, "message", None)
-    content = getattr(message, "content", None)
-    if isinstance(content, str) and content:
-        return content
+def _fields_of(message: Any) -> Mapping[str, Any]:
+    """Return the fields of a message, as they are in the answer of an OpenAI server."""
     calls = getattr(message, "tool_calls", None) or []
-    return "\n".join(str(call.function.arguments) for call in calls)
+    further = getattr(message, "provider_specific_fields", None) or {}
+    return {
+        "content": getattr(message, "content", None),
+        "tool_calls": [{"function": {"arguments": call.function.arguments}} for call in calls],
+        "reasoning_content": getattr(message, "reasoning_content", None),
+        "refusal": getattr(message, "refusal", None) or further.get("refusal"),
+    }
 
 
 def _usage_of(litellm: ModuleType, raw: Any, model: str) -> Usage:
@@ -472,6 +482,9 @@ def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) 
     status_code = getattr(error, "status_code", None)
     if isinstance(error, litellm.Timeout):
         return Failed(f"timeout: {reason}", 408)
+    if reason.startswith(_UNREADABLE):  # the answer is paid for, and the next one will have the same form
+        problem = "LiteLLM cannot read the answer, because its content is not a text"
+        return Failed(problem, _OK, problem=problem)
     missing = _missing_variables(litellm, request)
     is_missing_key = bool(missing) and any(word in reason.lower() for word in _MISSING_KEY_WORDS)
     if isinstance(error, litellm.AuthenticationError) or is_missing_key:

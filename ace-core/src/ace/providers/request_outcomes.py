@@ -47,6 +47,8 @@ class Failed:
     problem: str = ""
     """The problem of an established connection, such as its certificate, a timeout or an answer that cannot be read;
     empty if nothing is known, or the server reported the problem itself."""
+    is_too_long: bool = False
+    """Whether the request is longer than the context window."""
 
 
 def without_keys(reason: str, request: Mapping[str, Any]) -> str:
@@ -93,13 +95,22 @@ def said_by_server(text: str) -> str:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text.strip()
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
     for name in ("error", "message", "detail"):
         inner = found.get(name) if isinstance(found, dict) else None
         if isinstance(inner, dict):
-            inner = inner.get("message")
+            inner = _with_parameter(inner.get("message"), inner.get("param"))
         if isinstance(inner, str) and inner.strip():
             return inner.strip()
     return text.strip()
+
+
+def _with_parameter(message: object, parameter: object) -> object:
+    """Return the message of an error, with the parameter that it is about; some messages do not name it."""
+    if not isinstance(message, str) or not isinstance(parameter, str) or not parameter or parameter in message:
+        return message
+    return f"{message.strip()} (parameter: {parameter})"
 
 
 def _keys_in(request: Mapping[str, Any]) -> list[str]:

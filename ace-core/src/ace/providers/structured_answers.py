@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ace.calls.calling import finished
 from ace.calls.model_calls import AnswerProblem, RejectedAnswer, until_usable
-from ace.protocols.errors import encodable
+from ace.protocols.errors import UnusableAnswerError, encodable
 from ace.protocols.llm import LayeredPrompt, LLMResponse, StructuredAnswer
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ async def valid_answer(
     system: str | None = None,
     shows_schema: bool = True,
     marked: bool = False,
+    ask_longer: Callable[[list[dict[str, Any]]], Awaitable[LLMResponse]] | None = None,
 ) -> StructuredAnswer:
     """Ask until an answer validates, without blocking; otherwise like `ask_until_valid`.
 
@@ -87,27 +89,49 @@ async def valid_answer(
         system: The text of a system message.
         shows_schema: Whether the prompt describes the fields; False if the model gets them in another way.
         marked: Whether the messages contain the cache marks of `prompt_messages`.
+        ask_longer: Sends the messages with a higher limit on the length of the answer; used once, after an answer that
+            was cut off. None if the model does not allow more.
 
     Raises:
-        UnusableAnswerError: No answer validates; it carries all of them.
+        UnusableAnswerError: No answer validates, or the model refuses to answer; it carries all answers.
     """
+    longer = ask_longer
+    is_cut = False
     start = prompt_messages(
         prompt, system=system, response_model=response_model if shows_schema else None, marked=marked
     )
 
     async def asked(rejected: RejectedAnswer | None) -> LLMResponse:
+        nonlocal longer
+        if is_cut and longer is not None:
+            ask_once, longer = longer, None
+            return await ask_once(start)
         return await ask(start if rejected is None else [*start, *_correction(rejected)])
 
     def read(response: LLMResponse) -> StructuredAnswer:
+        nonlocal is_cut
+        is_cut = response.finish_reason == "length"
         try:
             return read_answer(response.text, response_model)
         except AnswerProblem as error:
-            if response.finish_reason != "length":
+            if response.refusal or response.finish_reason == _FILTERED:
+                raise UnusableAnswerError(_refused(response), raw_answers=[response.text]) from error
+            if not is_cut:
                 raise
             advice = "the answer was cut off at max_tokens: write less, or raise max_tokens"
             raise AnswerProblem(f"{error} ({advice})") from error
 
     return await until_usable(asked, read, text_of=lambda response: response.text, max_retries=max_retries)
+
+
+_FILTERED = "content_filter"
+
+
+def _refused(response: LLMResponse) -> str:
+    """Describe an answer for which it would not help to ask again."""
+    if response.refusal:
+        return f"the model refused to answer: {response.refusal}"
+    return "the answer was withheld by the content filter of the provider"
 
 
 CACHE_MARK: Final[Mapping[str, str]] = {"type": "ephemeral"}
@@ -278,7 +302,7 @@ def read_answer(answer: str, response_model: type[StructuredAnswer]) -> Structur
     problem = ""
     for found in json_objects(answer):
         try:
-            value = _validated(found, response_model)
+            value = _validated(_unwrapped(found, response_model), response_model)
         except AnswerProblem as error:
             problem = problem or str(error)
         else:
@@ -289,6 +313,16 @@ def read_answer(answer: str, response_model: type[StructuredAnswer]) -> Structur
     if not valid:
         raise AnswerProblem(broken_json(answer) or problem or "no JSON object in the answer")
     return valid[0]
+
+
+def _unwrapped(found: dict[str, Any], response_model: type[BaseModel]) -> dict[str, Any]:
+    """Return the object with the fields of a class, which models put into one with its name, or into its schema."""
+    fields = response_model.model_fields.keys()
+    if fields & found.keys():
+        return found
+    only = next(iter(found.values())) if len(found) == 1 else None
+    inner = (candidate for candidate in (only, found.get("properties")) if isinstance(candidate, dict))
+    return next((candidate for candidate in inner if fields & candidate.keys()), found)
 
 
 def _validated(found: dict[str, Any], response_model: type[StructuredAnswer]) -> StructuredAnswer:
@@ -349,20 +383,44 @@ def json_objects(answer: str) -> Iterator[dict[str, Any]]:
         >>> list(json_objects('Here you are: {"a": {"b": 1}} I hope it helps.'))
         [{'a': {'b': 1}}]
     """
-    text = _THOUGHTS.sub("", answer, count=1)
-    position = 0
+    text = _without_thoughts(answer)
+    position, has_found = 0, False
     for _ in range(_MOST_STARTS):
         position = text.find("{", position)
         if position < 0:
-            return
+            break
         try:
             value, end = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             # RecursionError: nested too deeply to match any of our schemas.
             position += 1
             continue
-        position = end
+        position, has_found = end, True
         yield _encodable(value)
+    if not has_found and (literal := _python_object(text)) is not None:
+        yield _encodable(literal)
+
+
+def _without_thoughts(answer: str) -> str:
+    """Return an answer without the reasoning before it, whose opening tag may be part of the prompt template."""
+    text = _THOUGHTS.sub("", answer, count=1)
+    thoughts, tag, rest = text.rpartition("</think>")
+    return rest if tag and "{" in rest and not thoughts.lstrip().startswith(("{", "`")) else text
+
+
+def _python_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a text contains in Python's notation, with single quotes; None if there is none."""
+    start, end = text.find("{"), text.rfind("}") + 1
+    if not 0 <= start < end <= start + _LONGEST_PYTHON_OBJECT:
+        return None
+    try:
+        value = ast.literal_eval(text[start:end])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # what it raises for other texts
+        return None
+    return value if isinstance(value, dict) and all(isinstance(name, str) for name in value) else None
+
+
+_LONGEST_PYTHON_OBJECT = 100_000
 
 
 def _encodable(value: Any) -> Any:
@@ -386,7 +444,7 @@ def broken_json(answer: str) -> str | None:
         >>> broken_json('{"a": 1')
         "the JSON is broken: Expecting ',' delimiter: line 1 column 8 (char 7)"
     """
-    text = _THOUGHTS.sub("", answer, count=1)
+    text = _without_thoughts(answer)
     start = text.find("{")
     if start < 0:
         return None

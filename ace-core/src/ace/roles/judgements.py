@@ -12,6 +12,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.cases import Reply, messages_of, redacted_messages, replies_in
 from ace.outputs import Judgement, JudgementsOutput, LenientOutput, Raw, Text
+from ace.protocols.errors import ContextLimitError
 from ace.protocols.llm import AnyLLMClient
 from ace.roles.prompts import (
     JUDGEMENTS_PROMPT,
@@ -20,13 +21,15 @@ from ace.roles.prompts import (
     Fence,
     PromptTemplate,
 )
-from ace.roles.rendering import cut_middle
+from ace.roles.rendering import cut_middle, size_in_bytes
 from ace.roles.role_answers import checked_client, usable_answer
 
 __all__ = ["JudgementFinder", "SmallModelJudgementFinder"]
 
 _MOST_BYTES: Final = 90_000
 """The maximum size of the messages in the prompt."""
+_FEWEST_CHARACTERS: Final = 600
+"""Fewer show no exchange."""
 _MOST_BYTES_OF_A_TEXT: Final = 400
 """Of a task, an answer or a reply that a small model sees: the middle of a longer one is cut."""
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
@@ -85,17 +88,27 @@ class JudgementFinder:
     async def _found(self, calling: Calling, trace: Mapping[str, Any]) -> list[Judgement]:
         if not replies_in(trace):
             return []
-        prompt = await calling.function(lambda: self._prompt(trace))
-        answer = await usable_answer(
+        shown = await calling.function(lambda: self._messages(trace))
+        while True:
+            try:
+                answer = await self._asked_about(calling, shown)
+            except ContextLimitError:
+                if len(shown) < _FEWEST_CHARACTERS:
+                    raise
+                shown, _ = cut_middle(shown, size_in_bytes(shown) // 2)
+            else:
+                return answer.judgements
+
+    async def _asked_about(self, calling: Calling, messages: str) -> JudgementsOutput:
+        prompt = self._template.fill({"messages": Fence([messages]).around(messages)})
+        return await usable_answer(
             calling, self.llm, prompt, JudgementsOutput, _no_problem, role="Judgements", max_retries=self.max_retries
         )
-        return answer.judgements
 
-    def _prompt(self, trace: Mapping[str, Any]) -> str:
+    def _messages(self, trace: Mapping[str, Any]) -> str:
         messages = messages_of(redacted_messages(trace, redactor_for(self.llm)))
         shown = "\n\n".join(f"[{message.place}] {message.speaker}\n{message.text}" for message in messages)
-        text, _ = cut_middle(shown, _MOST_BYTES)
-        return self._template.fill({"messages": Fence([text]).around(text)})
+        return cut_middle(shown, _MOST_BYTES)[0]
 
 
 class _Meaning(LenientOutput):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ace._internal.arguments import checked_arguments, whole_number
@@ -10,6 +11,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.logs.trace import StandardTrace, read_trace
 from ace.outputs import AgentOutput, ReflectorOutput
+from ace.protocols.errors import ContextLimitError
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.roles.prompts import (
@@ -20,7 +22,14 @@ from ace.roles.prompts import (
     recent_reflections_section,
     skills_for_reflection,
 )
-from ace.roles.rendering import fit, fitted_sections, sections_as_text, sections_of, sections_of_first_failure
+from ace.roles.rendering import (
+    fit,
+    fitted_sections,
+    sections_as_text,
+    sections_of,
+    sections_of_first_failure,
+    size_in_bytes,
+)
 from ace.roles.role_answers import checked_client, usable_answer
 from ace.skill import SkillCase
 from ace.skillbook import PromptParts
@@ -32,6 +41,8 @@ _BYTES_PER_TOKEN = 3
 """UTF-8 bytes. English text has more than four per token, code and most other languages about three."""
 _TOKENS_FOR_UNKNOWN_MODEL = 32_000
 _MOST_TOKENS = 200_000
+_FEWEST_BYTES = 300
+"""A record that must be shorter than this shows nothing of a trace."""
 _SHARE_OF_INPUT = 0.6
 _SHARE_FOR_RECENT = 0.25
 
@@ -71,7 +82,8 @@ class Reflector:
             `reasoning`, `answer`, `ground_truth`, `feedback` and `skillbook_excerpt`.
         max_retries: How often the model is asked again if an answer is not usable.
         max_trace_tokens: The maximum size of the record of the execution, in tokens. The default is 60 % of the size
-            of the model's input, but at most 200,000; 32,000 if the model is not known.
+            of the model's input, but at most 200,000; 32,000 if the model is not known. A trace that is still too long
+            for the context window is shortened further.
 
     Raises:
         ValueError: The template has an unknown placeholder, or neither `question` nor `trace`.
@@ -203,15 +215,23 @@ class Reflector:
             "feedback": execution.feedback,
         }
         # Reading a large trace would block an event loop for too long.
-        recent = recent_reflections_section(execution.recent, int(self._most_bytes() * _SHARE_FOR_RECENT))
-        most_bytes = self._most_bytes() - len(recent.encode("utf-8", "backslashreplace"))
-        record = await calling.function(
-            lambda: self._record(fields, execution.read or read_trace(execution.trace), most_bytes)
-        )
+        trace = await calling.function(lambda: execution.read or read_trace(execution.trace))
         excerpt = await calling.function(lambda: skills_for_reflection(skillbook, execution.question, output.skill_ids))
-        values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
-        prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
-        reflection = await self._ask(calling, prompt, output.skill_ids)
+        most_bytes = self._most_bytes()
+        while True:
+            recent = recent_reflections_section(execution.recent, int(most_bytes * _SHARE_FOR_RECENT))
+            record = await calling.function(partial(self._record, fields, trace, most_bytes - size_in_bytes(recent)))
+            values = {**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}
+            prompt = self._template.lay_out(values, PromptParts("", "", ""), recent=recent)
+            try:
+                reflection = await self._ask(calling, prompt, output.skill_ids)
+                break
+            except ContextLimitError:
+                # The client may know the window now. If it does not, or the rest of the prompt fills it, halve.
+                shown = size_in_bytes(recent, *record.values.values())
+                most_bytes = min(self._most_bytes(), shown // 2)
+                if most_bytes < _FEWEST_BYTES:
+                    raise
         if not record.cut_characters:
             return reflection
         return reflection.model_copy(update={"raw": {**reflection.raw, "cut_characters": record.cut_characters}})
@@ -240,7 +260,7 @@ class Reflector:
                 section._replace(text=redactor.redact(section.text)) for section in sections_of_first_failure(trace)
             ]
             failure, _ = fitted_sections(found, most_bytes // 2)
-            fitted = fit(texts, most_bytes - len(failure.encode("utf-8", "backslashreplace")))
+            fitted = fit(texts, most_bytes - size_in_bytes(failure))
         room = len(fitted.texts[-1].encode())
         text, cut_of_trace = fitted_sections(sections, room)
         record = f"{failure}\n\n{text}" if failure else text

@@ -20,6 +20,7 @@ __all__ = [
     "sections_as_text",
     "sections_of",
     "sections_of_first_failure",
+    "size_in_bytes",
 ]
 
 _SHORTEST_PART = 400
@@ -87,10 +88,10 @@ def fitted_sections(sections: list[Section], most_bytes: int) -> tuple[str, int]
         most_bytes: The maximum size of the text, in UTF-8 bytes.
     """
     whole = sections_as_text(sections)
-    size = len(whole.encode("utf-8", "backslashreplace"))
+    size = size_in_bytes(whole)
     if size <= most_bytes:
         return whole, 0
-    titles = size - sum(len(section.text.encode("utf-8", "backslashreplace")) for section in sections)
+    titles = size - size_in_bytes(*(section.text for section in sections))
     if most_bytes - titles < _SHORTEST_PART * len(sections):
         return cut_middle(whole, most_bytes)
     fitted = fit([section.text for section in sections], most_bytes - titles)
@@ -124,7 +125,7 @@ def fit(texts: Sequence[str], most_bytes: int) -> Fitted:
         >>> fit(["short", "x" * 500], 200).cut_characters
         350
     """
-    sizes = [_size(text) for text in texts]
+    sizes = [size_in_bytes(text) for text in texts]
     if sum(sizes) <= most_bytes:
         return Fitted(tuple(texts), (0,) * len(texts))
     cap = _common_cap(sizes, most_bytes)
@@ -155,8 +156,9 @@ def cut_middle(text: str, most_bytes: int) -> tuple[str, int]:
 _MARK_SIZE = 45
 
 
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "backslashreplace"))
+def size_in_bytes(*texts: str) -> int:
+    """Return the total size of texts, in UTF-8 bytes."""
+    return sum(len(text.encode("utf-8", "backslashreplace")) for text in texts)
 
 
 def _common_cap(sizes: Sequence[int], most_bytes: int) -> int:

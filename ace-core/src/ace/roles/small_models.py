@@ -87,18 +87,23 @@ def agent_for(client: AnyLLMClient, prompt_template: str | None = None) -> Agent
 
 
 @checked_arguments()
-def reflector_for(client: AnyLLMClient, prompt_template: str | None = None) -> Reflector:
+def reflector_for(
+    client: AnyLLMClient, prompt_template: str | None = None, *, max_trace_tokens: int | None = None
+) -> Reflector:
     """Return a reflector that suits a client.
 
     Args:
         client: The client of the model; its attribute `is_small_model`, if any, selects the roles.
         prompt_template: Its prompt template; None for that of the role.
+        max_trace_tokens: The maximum size of the record of an execution, in tokens; None for that of the role.
 
     Raises:
         ValueError: The role cannot use the template.
     """
     role = SmallModelReflector if is_small(client) else Reflector
-    return role(client) if prompt_template is None else role(client, prompt_template)
+    if prompt_template is None:
+        return role(client, max_trace_tokens=max_trace_tokens)
+    return role(client, prompt_template, max_trace_tokens=max_trace_tokens)
 
 
 @checked_arguments()

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["RRStep"]
 
 _SYNTHESIS = prompt_text("last_call.md")
+_CHARACTERS_PER_TOKEN = 3
+"""Code and most languages have about as many; English has more."""
 
 
 class RRStep(SubRunner[RRIterationContext]):
@@ -294,7 +296,7 @@ class RRStep(SubRunner[RRIterationContext]):
         is_last = ctx.budget is not None and self._leaves_one_turn(ctx.budget)
         turns = (*ctx.turns, _turn_of(ctx, self.config, is_last=is_last))
         return RRIterationContext(
-            messages=fitted_messages(ctx.head, turns, self.config.max_context_chars),
+            messages=fitted_messages(ctx.head, turns, self._most_characters()),
             iteration=ctx.iteration + 1,
             has_looked=ctx.has_looked,
             is_last=is_last,
@@ -304,6 +306,12 @@ class RRStep(SubRunner[RRIterationContext]):
             budget=ctx.budget,
             sub_agent=ctx.sub_agent,
         )
+
+    def _most_characters(self) -> int:
+        """Return the size of the conversation: that of the settings, or less if the model's window is smaller."""
+        limit = getattr(self.llm, "input_token_limit", None)
+        most = self.config.max_context_chars
+        return min(most, limit * _CHARACTERS_PER_TOKEN) if isinstance(limit, int) else most
 
     def _extract_result(self, ctx: RRIterationContext) -> ReflectorOutput:
         if ctx.reflection is None:
@@ -327,7 +335,7 @@ class RRStep(SubRunner[RRIterationContext]):
                 "content": f"[Iteration {ctx.iteration}/{self.max_iterations}]\n{record}{_SYNTHESIS}",
             }
             turns = [*ctx.turns, replace(last, messages=(last.messages[0], request))]
-            messages = fitted_messages(ctx.head, turns, self.config.max_context_chars)
+            messages = fitted_messages(ctx.head, turns, self._most_characters())
             response = ask_model(self.llm, messages, {}, kind="synthesis")
             ctx.budget.spend(response, sum(len(message["content"]) for message in messages))
             answers.append(response.text)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
-from ace.calls.model_calls import redactor_for
+from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.context import ACEStepContext
+from ace.protocols.observers import TraceShortened, emit, is_observed
 from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, stop_if_cancelled
 from ace.steps.judging import with_judged_cases
 from ace.steps.trace_facts import is_known, open_cases, read_trace_of, with_judgements, with_trace_facts
@@ -109,6 +110,10 @@ class ReflectStep:
                 **further,
                 **recent_reflections_for(ctx),
             )
+            cut = reflection.raw.get("cut_characters")
+            if isinstance(cut, int) and cut > 0 and is_observed():
+                scope = current_call_scope()
+                emit(TraceShortened(scope.run_id, scope.trace_id, cut))
             judgements = reflection.judgements
             judged = partial(with_judgements, ctx, read, judgements, redactor, keep_read=self.keep_read)
             ctx = await calling.function(judged) if judgements else ctx

@@ -37,6 +37,7 @@ from ace.protocols.observers import (
     StepEnded,
     StepStarted,
     SubQuestionAnswered,
+    TraceShortened,
     observing,
 )
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
@@ -253,6 +254,7 @@ def _events(trace: str = "kit") -> list[Event]:
         SkillsChanged("", "", (), ()),
         SkillProven(run, trace, "maths-00001", passed=True, before="5", after="4", retries=0),
         SkillProven(run, trace, "", passed=False, before="5", after="5", retries=1, reason="it breaks another case"),
+        TraceShortened(run, trace, cut_characters=1200),
         BatchJudged(run, trace, "CounterGate", True, "net score 2 -> 3 (+1)", {"net": 2}, {"net": 3}),
         BatchJudged("", "", "CounterGate", False, "nothing to do", {}, {}),
         InsightsFound(

@@ -12,12 +12,14 @@ from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
 from ace.cli.options import JsonFlag, YesFlag
-from ace.cli.settings import load_settings
+from ace.cli.settings import Settings, load_settings
 from ace.protocols.errors import LLMError
+from ace.protocols.llm import LLMClientLike
 from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
 from ace.providers.local.errors import LocalModelError
 from ace.providers.local.model_files import file_sha256, kept_file
 from ace.providers.local.server import check_runtime
+from ace.providers.server_memory import ServerMemory
 
 __all__ = ["app"]
 
@@ -49,9 +51,8 @@ def used(*, model: str | None = None, api_base: str | None = None, as_json: Json
         print_text(f"model: {model_and_place(settings)} ({origin})")
     started = time.monotonic()
     try:
-        check_model(client_from_settings(settings), settings)
-        problem = ""
-    except (LLMError, UsageError) as error:
+        problem = _problem_of_model(client_from_settings(settings), settings)
+    except UsageError as error:
         problem = str(error)
     seconds = round(time.monotonic() - started, 1)
     if as_json:
@@ -107,17 +108,35 @@ def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
     return DONE
 
 
-@app.command
-def check(*, as_json: JsonFlag = False) -> int:
-    """Check that models can run on this machine, and verify the checksums of the downloaded files.
+@app.command(usage="Usage: ace models check [OPTIONS] [MODEL]")
+def check(
+    model: Annotated[str | None, Parameter(allow_leading_hyphen=False)] = None,
+    /,
+    *,
+    api_base: str | None = None,
+    forget: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Check that a model answers what runs ask for, and show what was learned about its server.
+
+    Without MODEL, check that models can run on this machine, and verify the checksums of the downloaded files.
 
     For example:
 
         ace models check
+        ace models check openai/NAME --api-base http://localhost:11434/v1
+        ace models check openai/NAME --forget
 
     Args:
+        model: The model, as in `ace ask --model`.
+        api_base: The base URL of a server, as in `ace ask --api-base`. [env: ACE_API_BASE]
+        forget: Forget what was learned about the server, and ask it nothing.
         as_json: Print the result as one JSON object.
     """
+    if model is not None:
+        return _check_server(load_settings({"model": model, "api_base": api_base}), forget=forget, as_json=as_json)
+    if forget:
+        raise UsageError("--forget needs the model: ace models check MODEL --forget")
     problems = [_problem_of_runtime(), *(_problem_with_file(model) for model in CATALOGUE if kept_file(model))]
     found = [problem for problem in problems if problem]
     fetched = [model.name for model in CATALOGUE if kept_file(model)]
@@ -127,6 +146,44 @@ def check(*, as_json: JsonFlag = False) -> int:
         print_text(f"fetched: {', '.join(fetched) or 'no model yet'}")
         print_text("\n".join(found) if found else "no problems found")
     return WITH_FAILURES if found else DONE
+
+
+def _check_server(settings: Settings, *, forget: bool, as_json: bool) -> int:
+    client = client_from_settings(settings)
+    memory = ServerMemory(chosen_model(settings), settings.api_base)
+    problem, forgotten = "", False
+    if forget:
+        forgotten = memory.forget()
+    else:
+        problem = _problem_of_model(client, settings)
+    lessons = ServerMemory(memory.model, settings.api_base).lessons
+    window = getattr(client, "input_token_limit", None)
+    learned = [
+        {"what": sentence, "since": lesson.at.date().isoformat(), "until": lesson.until.date().isoformat()}
+        for lesson in lessons
+        for sentence in lesson.change.sentences()
+    ]
+    if as_json:
+        about = {"command": "models check", "model": memory.model, "address": memory.address, "problem": problem}
+        print_json({**about, "learned": learned, "forgotten": forgotten, "input_tokens": window})
+        return WITH_FAILURES if problem else DONE
+    print_text(f"model: {model_and_place(settings)}")
+    if forget:
+        print_text("what was learned about it is forgotten" if forgotten else "nothing was learned about it")
+        return DONE
+    print_text(f"it does not answer: {problem}" if problem else "it answers")
+    print_text(f"input: {'unknown; set context_tokens' if window is None else f'at most {window} tokens'}")
+    if learned:
+        print_table(["learned", "since", "until"], [list(entry.values()) for entry in learned])
+    return WITH_FAILURES if problem else DONE
+
+
+def _problem_of_model(client: LLMClientLike, settings: Settings) -> str:
+    try:
+        check_model(client, settings)
+    except (LLMError, UsageError) as error:
+        return str(error)
+    return ""
 
 
 def _problem_of_runtime() -> str:

@@ -72,6 +72,8 @@ class RunFlags:
         found = load_settings(options.flags(), assigned=self.assign, command=options.command, config=self.config)
         if found.reflector == "recursive" and find_spec("pydantic_monty") is None:
             raise UsageError("--reflector recursive needs the sandbox: install the extra, ace-core[rr]")
+        if found.reflector == "recursive" and found.max_trace_tokens is not None:
+            raise UsageError("--max-trace-tokens requires --reflector single; a recursive review reads whole traces")
         if found.reflector != "recursive" and found.origins["max_iterations"].startswith("flag"):
             raise UsageError("--max-iterations requires --reflector recursive")
         return found
@@ -95,7 +97,7 @@ def reflector_from_settings(settings: Settings, client: LLMClientLike, templates
         return RRStep(client, RRConfig(max_iterations=settings.max_iterations))
     from ace.roles import reflector_for
 
-    return reflector_for(client, templates.reflector)
+    return reflector_for(client, templates.reflector, max_trace_tokens=settings.max_trace_tokens)
 
 
 class LearningCommand(ABC):

@@ -25,6 +25,7 @@ from ace.protocols.observers import (
     SampleEnded,
     SkillProven,
     SkillsChanged,
+    TraceShortened,
 )
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ class RunReport:
     use: ModelUse
     proofs: ProofCounts = ProofCounts()
     gate: GateCounts = GateCounts()
+    shortened: Mapping[str, int] = field(default_factory=dict)
+    """How many characters of a trace the model was not shown, by trace."""
     judged_by: Mapping[str, int] = field(default_factory=dict)
     """How many answers were judged, by the name of the environment that judged them."""
 
@@ -201,6 +204,7 @@ class RunCounts:
     _changes: Counter[str] = field(default_factory=Counter)
     _added: dict[str, None] = field(default_factory=dict)
     _judged_by: Counter[str] = field(default_factory=Counter)
+    _shortened: dict[str, int] = field(default_factory=dict)
     _left_out: list[LeftOut] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -215,6 +219,8 @@ class RunCounts:
                 self._count_proof(event)
             elif isinstance(event, BatchJudged):
                 self._count_verdict(event)
+            elif isinstance(event, TraceShortened):
+                self._shortened[place_of(event.trace_id)] = event.cut_characters
             elif isinstance(event, AnswerEvaluated):
                 self._judged_by[event.environment] += bool(event.metrics)
             elif isinstance(event, ModelCalled):
@@ -260,6 +266,7 @@ class RunCounts:
             use=self.use,
             proofs=self._proofs,
             gate=self._gate,
+            shortened=dict(self._shortened),
             judged_by={name: number for name, number in sorted(self._judged_by.items()) if number},
         )
 
@@ -349,6 +356,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
         "proofs": asdict(report.proofs),
+        "shortened": dict(report.shortened),
         "judged_by": dict(report.judged_by),
         "gate": asdict(report.gate),
     }
@@ -372,6 +380,9 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
         )
         if len(report.failures) > len(shown):
             print_text(f"... and {len(report.failures) - len(shown)} more; --json lists all")
+    if report.shortened:
+        print_text("")
+        print_table(["shortened", "characters cut"], [[place, str(cut)] for place, cut in report.shortened.items()])
     if report.left_out:
         print_text("")
         counted_out = Counter((_WANTED.get(change.operation, "a change"), change.reason) for change in report.left_out)

@@ -195,6 +195,12 @@ class LocalLLMClient:
         system = "\n\n".join(filter(None, (options.pop("system", None), fields)))
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
         settings = {"response_format": schema, **options}
+        max_tokens = int(settings.get("max_tokens", self._request["max_tokens"]))
+        longer = min(2 * max_tokens, self.context_tokens // 2)
+
+        async def ask_longer(messages: list[dict[str, Any]]) -> LLMResponse:
+            return await self._complete(calling, messages, {**settings, "max_tokens": longer})
+
         return await valid_answer(
             lambda messages: self._complete(calling, messages, settings),
             prompt,
@@ -202,6 +208,7 @@ class LocalLLMClient:
             system=system,
             max_retries=self._validation_retries,
             shows_schema=False,
+            ask_longer=ask_longer if longer > max_tokens else None,
         )
 
     def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
@@ -253,7 +260,8 @@ class LocalLLMClient:
         response = await self._ask(calling, request)
         if answers is not None:
             response = await calling.function(partial(keep_response, answers, asked, response, kind=kind))
-        note_response(self.model, response, time.monotonic() - started, messages)
+        sampling = {name: request[name] for name in self._request}
+        note_response(self.model, response, time.monotonic() - started, messages, request=sampling)
         return response
 
     async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:

@@ -29,7 +29,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from ace.pipeline.threads import Event
-from ace.protocols.errors import LLMCallError
+from ace.protocols.errors import ContextLimitError, LLMCallError
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.local.errors import LocalModelError, RuntimeMissingError
 
@@ -270,8 +270,8 @@ def refusal_in(reply: Reply, model: str) -> LLMCallError:
             f"the prompt has {error['n_prompt_tokens']} tokens, but prompt and answer together may have "
             f"{error['n_ctx']}; shorten the prompt, or raise context_tokens"
         )
-    else:
-        reason = str(error.get("message", reply.body))
+        return ContextLimitError(f"local model {model!r}: {reason}", model=model, status_code=reply.status)
+    reason = str(error.get("message", reply.body))
     return LLMCallError(f"local model {model!r}: {reason}", model=model, status_code=reply.status)
 
 
