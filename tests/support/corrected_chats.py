@@ -177,10 +177,12 @@ def small_judgement(request: ScriptedRequest, right: Mapping[str, str]) -> dict[
         request: The request.
         right: The right answers, by the replies that say that an answer was wrong.
     """
-    reply = request.text.rpartition("\nReply: ")[2].splitlines()[0]
-    if "What does the reply of the person mean?" in request.text:
-        return {"reply": "the answer was wrong" if reply in right else "thanks or a remark"}
-    return {"right": right[reply]} if "Copy the right answer" in request.text else None
+    if "What does the reply do?" in request.text:
+        reply = request.text.rpartition("\nThe person replied: ")[2].splitlines()[0]
+        return {"reply": "corrects the answer" if reply in right else "accepts the answer"}
+    if "Copy the right answer" not in request.text:
+        return None
+    return {"right": right[request.text.rpartition("\nReply: ")[2].splitlines()[0]]}
 
 
 def _reflection(found: Sequence[Lesson], prompt: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 90_000
 _MOST_BYTES_OF_A_TEXT: Final = 400
 """Of a task, an answer or a reply that a small model sees: the middle of a longer one is cut."""
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
-_WRONG: Final = "the answer was wrong"
+_CORRECTS: Final = "corrects the answer"
 
 
 @checked_class
@@ -99,10 +99,10 @@ class JudgementFinder:
 
 
 class _Meaning(LenientOutput):
-    """What a reply means."""
+    """What a reply does."""
 
     # With several kinds to choose from, such a model does not call every reply a correction.
-    reply: Literal["the answer was wrong", "a new wish", "a further question", "a further task", "thanks or a remark"]
+    reply: Literal["accepts the answer", "gives what was asked for", "asks for more", "corrects the answer"]
     raw: Raw = Field(default_factory=dict)
 
 
@@ -118,10 +118,12 @@ _Short = TypeVar("_Short", _Meaning, _RightAnswer)
 
 @checked_class
 class SmallModelJudgementFinder(JudgementFinder):
-    """Asks a small model, in a short question about each reply of a person, whether it says that the answer was wrong.
+    """Asks a small model, in a short question about each reply of a person, whether it corrects the answer.
 
-    For each reply that does, a second question asks for the right answer. What was wrong is the whole answer. A reply
-    to a question of the agent is not asked about, because nothing was answered.
+    For each reply that does, a second question asks for the right answer. What was wrong is the whole answer. Such a
+    model also takes choices and wishes for corrections, so a judgement only counts if the right answer was not in the
+    first answer, and is in the next one of the agent or, without a next one, is a part of the reply. A reply to an
+    answer that contains a question is not asked about, because it may answer that.
 
     Args:
         llm: The client of the model.
@@ -132,30 +134,42 @@ class SmallModelJudgementFinder(JudgementFinder):
         shown = await calling.function(lambda: redacted_messages(trace, redactor_for(self.llm)))
         found: list[Judgement] = []
         for reply in replies_in(shown):
-            if reply.answer.rstrip().endswith(_QUESTION_MARKS):
+            if any(mark in reply.answer for mark in _QUESTION_MARKS):
                 continue
-            exchange = _exchange(reply)
-            meaning = await self._asked(calling, SMALL_MODEL_JUDGEMENT_PROMPT, exchange, _Meaning)
-            if meaning.reply != _WRONG:
+            texts = _shortened(reply)
+            parts = {name: texts[name] for name in ("task", "answer", "reply")}
+            meaning = await self._asked(calling, SMALL_MODEL_JUDGEMENT_PROMPT, parts, _Meaning)
+            if meaning.reply != _CORRECTS:
                 continue
-            right = (await self._asked(calling, SMALL_MODEL_RIGHT_ANSWER_PROMPT, exchange, _RightAnswer)).right
-            found.append(Judgement(message=reply.place, quote=reply.text, wrong=reply.answer, right=right))
+            exchange = {"exchange": "\n".join(f"{name.capitalize()}: {text}" for name, text in texts.items() if text)}
+            right = (await self._asked(calling, SMALL_MODEL_RIGHT_ANSWER_PROMPT, exchange, _RightAnswer)).right.strip()
+            if _is_supported(right, reply):
+                found.append(Judgement(message=reply.place, quote=reply.text, wrong=reply.answer, right=right))
         return found
 
-    async def _asked(self, calling: Calling, prompt_template: str, exchange: str, answer: type[_Short]) -> _Short:
-        template = PromptTemplate(prompt_template, role="JudgementFinder", known=("exchange",), needed=("exchange",))
-        prompt = template.fill({"exchange": exchange})
+    async def _asked(
+        self, calling: Calling, prompt_template: str, parts: Mapping[str, str], answer: type[_Short]
+    ) -> _Short:
+        template = PromptTemplate(prompt_template, role="JudgementFinder", known=tuple(parts), needed=tuple(parts))
+        prompt = template.fill(parts)
         return await usable_answer(
             calling, self.llm, prompt, answer, _no_problem, role="Judgements", max_retries=self.max_retries
         )
+
+
+def _is_supported(right: str, reply: Reply) -> bool:
+    """Return whether the exchange shows that a text is the right answer, which the first answer did not give."""
+    if not right or right in reply.answer:
+        return False
+    return right in reply.next_answer if reply.next_answer else right in reply.text and right != reply.text.strip()
 
 
 def _no_problem(answer: object) -> None:
     """Take every answer that validates."""
 
 
-def _exchange(reply: Reply) -> str:
-    """Return an exchange as lines; with each text on one line, no part of it can look like another line."""
-    texts = {"Task": reply.question, "Answer": reply.answer, "Reply": reply.text, "Next answer": reply.next_answer}
-    cut = {title: cut_middle(" ".join(text.split()), _MOST_BYTES_OF_A_TEXT)[0] for title, text in texts.items()}
-    return "\n".join(f"{title}: {' '.join(text.split())}" for title, text in cut.items() if text)
+def _shortened(reply: Reply) -> dict[str, str]:
+    """Return the texts of an exchange, each on one line, so that no part of one can look like another line."""
+    texts = {"task": reply.question, "answer": reply.answer, "reply": reply.text, "next answer": reply.next_answer}
+    cut = {name: cut_middle(" ".join(text.split()), _MOST_BYTES_OF_A_TEXT)[0] for name, text in texts.items()}
+    return {name: " ".join(text.split()) for name, text in cut.items()}

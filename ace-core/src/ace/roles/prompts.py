@@ -70,7 +70,7 @@ SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
 """Like AGENT_PROMPT, for models of one or two billion parameters; `SmallModelAgent` omits empty sections."""
 
 SMALL_MODEL_JUDGEMENT_PROMPT = _text("small_model_judgement.md")
-"""Asks what one reply of a person to an answer means. Placeholder: exchange (required)."""
+"""Asks what one reply of a person to an answer does. Placeholders: task, answer, reply (all required)."""
 
 SMALL_MODEL_RIGHT_ANSWER_PROMPT = _text("small_model_right_answer.md")
 """Asks for the right answer in a reply to a wrong one. Placeholder: exchange (required)."""
