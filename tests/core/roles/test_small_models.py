@@ -60,7 +60,7 @@ def record_in(request: ScriptedRequest) -> str:
 
 def script(request: ScriptedRequest) -> Mapping[str, Any]:
     """As reflector, repeat the correction; as agent, answer with the rules that are shown."""
-    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: ""})) is not None:
+    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: "t512-"})) is not None:
         return judged
     if "<data-" in request.text:
         said = re.search(r"Correction: (.*)", record_in(request))
