@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManager, TraceAnalyser
+from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManager, TraceAnalyser, read_trace
 from ace.cases import worked_example
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
 from ace.environments import Sample
@@ -20,6 +20,7 @@ from ace.providers.local import LocalLLMClient
 from ace.providers.structured_answers import described
 from ace.roles import (
     SmallModelAgent,
+    SmallModelJudgementFinder,
     SmallModelReflector,
     SmallModelSkillManager,
     agent_for,
@@ -60,7 +61,7 @@ def record_in(request: ScriptedRequest) -> str:
 
 def script(request: ScriptedRequest) -> Mapping[str, Any]:
     """As reflector, repeat the correction; as agent, answer with the rules that are shown."""
-    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: ""})) is not None:
+    if (judged := small_judgement(request, {TIDE.correction: "14h30", REJECTED: "t512-"})) is not None:
         return judged
     if "<data-" in request.text:
         said = re.search(r"Correction: (.*)", record_in(request))
@@ -176,6 +177,35 @@ def test_a_reply_that_corrects_nothing_is_asked_about_and_not_learned_from(serve
     trace = [*CHAT[:2], {"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}]
     found = SmallModelReflector(client_for(server)).reflect("2+2?", OUTPUT, Skillbook(), trace=trace)
     assert (found.extracted_learnings, len(server.requests)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("right", "next_answer", "counts"),
+    [
+        ("14h30", "Noted: 14h30.", True),
+        ("14h30", "Noted.", False),
+        ("14h30", "", True),
+        ("Write 14h30.", "", False),
+        ("2:30 pm", "It was 2:30 pm.", False),
+        ("", "Noted: 14h30.", False),
+    ],
+)
+def test_a_correction_counts_only_with_a_right_answer_that_the_exchange_shows(
+    right: str, next_answer: str, counts: bool
+) -> None:
+    def script(request: ScriptedRequest) -> dict[str, str]:
+        return {"right": right} if "Copy the right answer" in request.text else {"reply": "corrects the answer"}
+
+    chat = [
+        {"role": "user", "content": "When is high water?"},
+        {"role": "assistant", "content": "At 2:30 pm."},
+        {"role": "user", "content": "Write 14h30."},
+        {"role": "assistant", "content": next_answer},
+    ]
+    with ScriptedServer(script) as server:
+        finder = SmallModelJudgementFinder(client_for(server))
+        found = finder.find_judgements(read_trace(chat if next_answer else chat[:3]))
+    assert [judgement.right for judgement in found] == [right] * counts
 
 
 def test_feedback_that_objects_to_an_answer_is_a_correction(server: ScriptedServer) -> None:

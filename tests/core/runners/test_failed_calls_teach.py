@@ -75,6 +75,23 @@ def test_a_run_without_failures_gives_no_skill(model: str) -> None:
     assert book.skills() == []
 
 
+def test_a_rule_that_shows_the_call_that_failed_is_pending() -> None:
+    rule = "Read settings with the path as a text, such as rooms(path='/srv/inn/rooms.toml')."
+    call = Step(kind="call", speaker="agent", name="rooms", content='{"path": "/srv/inn/rooms.toml"}', place="2")
+    error = Step(
+        kind="result", speaker="tool", name="rooms", content=f"{ERROR}; /srv has no file", place="3", is_error=True
+    )
+    run = Run(task="Is hall 4 free?", steps=(call, error), answer="I cannot tell.")
+
+    with ScriptedServer(partial(script, rule=rule)) as server:
+        analyser = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook(), prove=True)
+        (result,) = analyser.run([run])
+    assert result.error is None
+    (skill,) = analyser.skillbook.skills(include_invalid=True)
+    assert (skill.content, skill.status) == (rule, "pending")
+    assert "It shows the call that failed." in skill.reason
+
+
 def test_a_case_about_a_call_is_not_given_to_a_skill_about_something_else() -> None:
     other = "Ask before you plan."
 

@@ -25,6 +25,7 @@ __all__ = [
     "failed_calls",
     "is_about_call",
     "named_by_error",
+    "shows_failed_call",
 ]
 
 _TERM: Final = re.compile(
@@ -215,6 +216,27 @@ def is_about_call(text: str, case: SkillCase) -> bool:
     return case.check.kind != "call" or not {*call_terms(case.wrong), *call_terms(case.expected)}.isdisjoint(
         call_terms(text)
     )
+
+
+def shows_failed_call(text: str, case: SkillCase) -> bool:
+    """Return whether a rule shows the call that failed, with all of its values, where no other call is known to work.
+
+    Whatever the rule says about the call, an agent would copy it.
+
+    Args:
+        text: What the rule says.
+        case: A case of any kind.
+
+    Example:
+        >>> case = SkillCase.make("Is it free?", CaseCheck("call", "rooms\\n-hall 4"), wrong="rooms(hall=4)")
+        >>> shows_failed_call("Ask as rooms(hall=4).", case), shows_failed_call("Do not ask for a hall.", case)
+        (True, False)
+    """
+    if case.check.kind != "call" or case.expected:
+        return False
+    shown = set(call_terms(text))
+    rejected = [line[1:].split() for line in case.check.value.splitlines()[1:] if line[:1] == "-"]
+    return any(len(values) > 1 and shown.issuperset(values) for values in rejected)
 
 
 def named_by_error(case: SkillCase) -> tuple[str, ...]:

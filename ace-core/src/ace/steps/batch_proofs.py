@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from ace.calls.calling import Calling, call_reflector
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import missing_values
-from ace.cases.recoveries import call_lacks
+from ace.cases.recoveries import call_lacks, shows_failed_call
 from ace.cases.values import competes, inverted_number, tokens, with_example
 from ace.context import ACEStepContext
 from ace.proofs import CaseOutcome, CaseProver
@@ -531,7 +531,9 @@ def _texts_of(operation: UpdateOperation) -> Iterator[str]:
 
 
 def _uncovered(text: str, case: SkillCase) -> str:
-    """Describe what a rule lacks or inverts; empty if neither is true."""
+    """Describe what a rule lacks, inverts or must not show; empty if there is nothing of the kind."""
+    if shows_failed_call(text, case):
+        return "It shows the call that failed."
     if not was_corrected(case):
         return ""
     # What is left of a code without the number of its case decides nothing: no text is held back for it.
