@@ -36,6 +36,13 @@ def test_the_evidence_of_the_same_text_joins_the_skill(again: str) -> None:
     assert {case.question for case in skill.cases} == {"Question 1?", "Question 2?"}
 
 
+def test_white_space_in_the_section_makes_no_other_section() -> None:
+    book = Skillbook()
+    operations = [UpdateOperation("ADD", section, RULE) for section in ("open  orders", " open orders ")]
+    learn(book, *operations)
+    assert [skill.section for skill in book.skills()] == ["open orders"]
+
+
 @pytest.mark.parametrize(
     "other", ["Divide amounts in orders by 1000.", "Divide amounts in Orders by 100.", "Divide amounts by 100."]
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 from ace._internal.arguments import checked_arguments
 from ace.context import SelectedSkills, SkillbookView
 from ace.protocols.gate import GateVerdict
-from ace.skill import TAGS
+from ace.skill import TAGS, normalised_text
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
@@ -127,13 +127,14 @@ class CounterGate:
         """
         if not any(operation.type != "TAG" for operation in batch.operations):
             return GateVerdict(False, "nothing to do")
-        if (id := _id_of_an_added_skill(skillbook, batch)) is not None:
-            return GateVerdict(False, f"{id!r} is not in the book, and may be the id of a skill that the batch adds")
         metrics = _sums(skillbook)
         tags = [operation for operation in batch.operations if operation.type == "TAG"]
         before = _after(metrics, skillbook, tags)[0] if tags else metrics
         after, is_refined = _after(metrics, skillbook, batch.operations)
         accepted, reason = _compared(before, after, is_refined=is_refined)
+        if (id := _id_of_an_added_skill(skillbook, batch)) is not None:
+            accepted = False
+            reason = f"{id!r} is not in the book, and may be the id of a skill that the batch adds"
         return GateVerdict(accepted, reason, before.figures(), after.figures())
 
 
@@ -183,36 +184,93 @@ def _after(
 ) -> tuple[CounterMetrics, bool]:
     """Return the metrics after the operations, without sections, and whether one of them changes an existing skill.
 
-    Only the skills that are named are looked at. Operations that the skillbook would skip count for nothing.
+    Only the skills that are named are looked at, and the texts of all if something is added. Operations that the
+    skillbook would skip count for nothing, and so do those that leave a skill pending.
     """
-    credit = _helpful_removed(skillbook, operations)
-    first: dict[str, _Counts] = {}  # the active skills that operations name, as they are
-    touched: dict[str, _Counts | None] = {}  # the same skills after the operations so far; None if not active
-    added: list[_Counts] = []
-    is_refined = False
+    effect = _Effect(skillbook, operations)
     for operation in operations:
+        if not operation.pending:
+            effect.apply(operation)
+    left = [counts for counts in effect.touched.values() if counts is not None]
+    return _with(metrics, gone=effect.first.values(), come=left), effect.is_refined
+
+
+@final
+class _Effect:
+    """What operations do to the counters of the active skills that they name or add."""
+
+    def __init__(self, skillbook: SkillbookReader, operations: Sequence[UpdateOperation]) -> None:
+        self._skillbook = skillbook
+        self._credit = _helpful_removed(skillbook, operations)
+        adds = any(operation.type == "ADD" for operation in operations)
+        self._texts = _texts_of(skillbook) if adds else {}
+        self.first: dict[str, _Counts] = {}
+        """The active skills that operations name, as they are."""
+        self.touched: dict[str, _Counts | None] = {}
+        """These and the added skills after the operations so far; None if a skill is not active."""
+        self.is_refined = False
+
+    def apply(self, operation: UpdateOperation) -> None:
         if operation.type == "ADD":
-            if _can_be_added(operation, skillbook):
-                counts, credit = _Counts(0, 0).claimed(operation, credit)
-                added.append(counts)
-            continue
+            self._add(operation)
+            return
         id = operation.skill_id or ""
-        if id not in touched:
-            touched[id] = _Counts.of_skill(skillbook.get_skill(id))
-            if (known := touched[id]) is not None:
-                first[id] = known
-        before = touched[id]
+        before = self._counts(id)
         if before is None:
-            continue
+            return
         if operation.type == "REMOVE":
-            touched[id] = None
+            self.touched[id] = None
+            self._forget_text(id)
         elif operation.type == "TAG":
-            touched[id] = before.tagged(operation)
-        elif operation.type == "UPDATE" and not _is_skipped(operation, skillbook.get_skill(id)):
-            touched[id], credit = before.claimed(operation, credit)
-            is_refined = True
-    left = [counts for counts in touched.values() if counts is not None]
-    return _with(metrics, gone=first.values(), come=[*left, *added]), is_refined
+            self.touched[id] = before.tagged(operation)
+        elif operation.type == "UPDATE":
+            self._update(id, before, operation)
+
+    def _add(self, operation: UpdateOperation) -> None:
+        """Add a skill. One with a known text joins that skill, and makes a pending one active."""
+        if not _can_be_added(operation, self._skillbook):
+            return
+        text = _text_of(operation.section, operation.content or "")
+        id = self._texts.setdefault(text, f"added {len(self.touched)}")
+        before = self._counts(id)
+        self.is_refined |= before is not None
+        start = before or _Counts.of_pending(self._skillbook.get_skill(id))
+        self.touched[id], self._credit = start.claimed(operation, self._credit)
+
+    def _update(self, id: str, before: _Counts, operation: UpdateOperation) -> None:
+        skill = self._skillbook.get_skill(id)
+        if skill is None or _is_skipped(operation, skill):
+            return
+        self.touched[id], self._credit = before.claimed(operation, self._credit)
+        self.is_refined = True
+        if self._texts:
+            self._forget_text(id)
+            text = _text_of(operation.section.strip() or skill.section, operation.content or skill.content)
+            self._texts.setdefault(text, id)
+
+    def _counts(self, id: str) -> _Counts | None:
+        """Return the counters of a skill as they are now; None if it is not active."""
+        if id not in self.touched:
+            self.touched[id] = _Counts.of_skill(self._skillbook.get_skill(id))
+            if (known := self.touched[id]) is not None:
+                self.first[id] = known
+        return self.touched[id]
+
+    def _forget_text(self, id: str) -> None:
+        self._texts = {text: other for text, other in self._texts.items() if other != id}
+
+
+def _texts_of(skillbook: SkillbookReader) -> dict[tuple[str, str], str]:
+    """Return the ids of the active and pending skills by section and text."""
+    texts: dict[tuple[str, str], str] = {}
+    for skill in skillbook.skills(include_invalid=True):
+        if skill.is_active or skill.is_pending:
+            texts.setdefault(_text_of(skill.section, skill.content), skill.id)
+    return texts
+
+
+def _text_of(section: str, content: str) -> tuple[str, str]:
+    return " ".join(section.split()), normalised_text(content)
 
 
 def _helpful_removed(skillbook: SkillbookReader, operations: Sequence[UpdateOperation]) -> int:
@@ -232,6 +290,11 @@ class _Counts:
     @classmethod
     def of_skill(cls, skill: Skill | None) -> _Counts | None:
         return None if skill is None or not skill.is_active else cls(skill.helpful, skill.harmful)
+
+    @classmethod
+    def of_pending(cls, skill: Skill | None) -> _Counts:
+        """Return the counts of a skill that becomes active; of a new one, none."""
+        return cls(0, 0) if skill is None or not skill.is_pending else cls(skill.helpful, skill.harmful)
 
     def tagged(self, operation: UpdateOperation) -> _Counts:
         """Return the counts after a TAG."""
@@ -267,9 +330,9 @@ def _can_be_added(operation: UpdateOperation, skillbook: SkillbookReader) -> boo
     return bool(operation.content and not operation.content.isspace()) and not is_taken and _are_counters(operation)
 
 
-def _is_skipped(operation: UpdateOperation, skill: Skill | None) -> bool:
+def _is_skipped(operation: UpdateOperation, skill: Skill) -> bool:
     """Return whether the skillbook skips an update: the skill is pinned, the content is blank, or nothing changes."""
-    if skill is None or not _are_counters(operation):
+    if not _are_counters(operation):
         return True
     if operation.content is not None and not operation.content.strip():
         return True

@@ -489,7 +489,7 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added | 
         raise EventRefusedError(f"there is already a skill {operation.skill_id!r}; use UPDATE to change it")
     if operation.content is None:
         raise EventRefusedError("ADD requires content")
-    known = state.with_text(operation.section.strip(), operation.content)
+    known = state.with_text(check_section(operation.section), operation.content)
     if known is not None:
         return _updated_by(known, replace(operation, section="", content=known.content), at)
     wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
