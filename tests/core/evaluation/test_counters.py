@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,6 +159,14 @@ def test_the_verdict_is_about_what_applying_does(
         assert counter_metrics(book).net >= judged.before["net"]
     else:
         assert judged.after["net"] <= judged.before["net"]
+
+
+def test_a_pending_skill_is_accepted_and_makes_up_for_no_loss() -> None:
+    book = book_of((3, 0))
+    waiting = replace(add("One."), pending="no one judged the answer")
+    assert verdict(book, waiting).accepted
+    assert verdict(book, waiting).after == counter_metrics(book).figures()
+    assert not verdict(book, waiting, remove(1)).accepted
 
 
 def test_counters_that_a_model_claims_make_up_for_no_loss() -> None:

@@ -102,7 +102,8 @@ class CounterGate:
     1. The net score rises.
     2. The net score is equal, and the average of helpful rises.
     3. Neither the net score nor the average of helpful falls, and there are more skills.
-    4. All figures are equal, and the batch changes a skill: equal is good enough for a refinement.
+    4. All figures are equal, and the batch changes a skill, or adds one that is pending: equal is good enough for a
+       refinement, and what is pending is shown to no agent.
 
     A batch that adds skills and changes one that the book lacks is refused, since the id may be that of an added skill.
     TAG operations are counted on both sides, because they are applied whatever the verdict is. Of the helpful counters
@@ -185,11 +186,13 @@ def _after(
     """Return the metrics after the operations, without sections, and whether one of them changes an existing skill.
 
     Only the skills that are named are looked at, and the texts of all if something is added. Operations that the
-    skillbook would skip count for nothing, and so do those that leave a skill pending.
+    skillbook would skip count for nothing. A pending skill that is added changes no figure.
     """
     effect = _Effect(skillbook, operations)
     for operation in operations:
-        if not operation.pending:
+        if operation.pending:
+            effect.is_refined |= operation.type == "ADD"
+        else:
             effect.apply(operation)
     left = [counts for counts in effect.touched.values() if counts is not None]
     return _with(metrics, gone=effect.first.values(), come=left), effect.is_refined

@@ -509,8 +509,8 @@ class SqliteFile:
         """A read transaction: all queries see the same state."""
         with self._lock, self.naming_errors("cannot be read"):
             connection = self._reader()
-            connection.execute("BEGIN")
-            try:
+            try:  # begins before the transaction, because Ctrl-C may come right after that
+                connection.execute("BEGIN")
                 yield connection
             finally:
                 if connection.in_transaction:
@@ -521,8 +521,8 @@ class SqliteFile:
         """A write transaction."""
         with self._lock, self.naming_errors("could not write the change, which was rolled back"):
             connection = self._writer()
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
