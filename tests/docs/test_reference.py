@@ -24,6 +24,7 @@ INTEGRATIONS = [
     "ace_otel",
     "ace_postgres",
     "ace_server",
+    "ace_sleep",
 ]
 
 

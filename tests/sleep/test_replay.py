@@ -96,7 +96,7 @@ def test_a_flaky_command_is_no_lesson(machine: Machine) -> None:
 
 
 def test_a_missing_tool_is_no_lesson(machine: Machine) -> None:
-    machine.claude(Shell("shoptest run", "RuntimeError: no shop", 1), Shell("make test-shop check", "1 passed"))
+    machine.claude(Shell("shop-test run", "RuntimeError: no shop", 1), Shell(RIGHT, "1 passed"))
     assert reasons(machine) == {"not reproducible": 1}
 
 

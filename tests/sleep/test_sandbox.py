@@ -23,10 +23,8 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def named(name: str) -> Sandbox:
-    for sandbox in sandboxes():
-        if sandbox.name == name:
-            return sandbox
-    missing(name, f"the sandbox {name} does not work here")
+    found = next((sandbox for sandbox in sandboxes() if sandbox.name == name), None)
+    return found or missing(name, f"the sandbox {name} does not work here")
 
 
 def copied(repo: Repo, folder: Path, sandbox: Sandbox) -> Place:

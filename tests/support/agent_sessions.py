@@ -17,7 +17,12 @@ BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 """When sessions begin: after the first commit."""
 
 RULE = "SRC_ROOT is not set"
-CHECK = "import os, sys\nif 'SRC_ROOT' not in os.environ:\n    sys.exit('RuntimeError: SRC_ROOT is not set')\nprint('1 passed')\n"
+CHECK = f"""\
+import os, sys
+if "SRC_ROOT" not in os.environ:
+    sys.exit("RuntimeError: {RULE}")
+print("1 passed")
+"""
 SHOP = {"run_tests.py": CHECK, "Makefile": "check:\n\t@SRC_ROOT=. python3 run_tests.py\n", "shop.py": "price = 3\n"}
 """A repository with a hidden rule: the tests fail when they are run directly."""
 DIRECTLY, RIGHT = "python3 run_tests.py", "make check"

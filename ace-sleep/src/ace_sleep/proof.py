@@ -13,7 +13,7 @@ from ace.logs import Run, text_of
 from ace_sleep.edits import Edit, apply_edit
 from ace_sleep.mining import CommandPair, ShellCall, error_line, is_same_line, needs_network
 from ace_sleep.repository import NoCopyError, Repository, copy_at
-from ace_sleep.sandbox import Limits, Outcome, Place, RefusedError, Sandbox
+from ace_sleep.sandbox import Limits, Outcome, Place, RefusedError, Sandbox, SandboxError
 from ace_sleep.shell import harm_of
 from ace_sleep.workspace import remove_tree
 
@@ -79,7 +79,7 @@ class Prover:
             head = repository.head()
             if found.verdict == "proven" and pair.grade == "A" and head != commit:
                 return self._confirmed(found, self._in_state(pair, run, repository, head, 1, is_session=False))
-        except (NoCopyError, RefusedError) as error:
+        except (NoCopyError, RefusedError, SandboxError) as error:
             return Proof("not reproducible", str(error))
         return found
 

@@ -200,11 +200,16 @@ def _bound(place: Place, hidden: Sequence[str]) -> Iterator[tuple[str, str, bool
     found[str(place.root / ".git" / "shared")] = (str(place.objects), False)
     for name in _DEPENDENCIES:
         installed = place.root / name
-        if installed.is_dir() and not installed.is_symlink() and not (place.tree / name).exists():
+        if installed.is_dir() and not installed.is_symlink() and not _is_taken(place.tree / name):
             found[str(installed)] = (str(installed), False)
     for target in sorted(found):  # a folder before those in it
         source, writable = found[target]
         yield source, target, writable
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether something of the commit is there, rather than nothing or the empty folder that a mount needs."""
+    return path.is_symlink() or path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
 def _toolchains() -> Iterator[str]:

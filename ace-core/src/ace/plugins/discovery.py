@@ -45,6 +45,7 @@ RESERVED: Final = {
     "otel": "ace-otel",
     "postgres": "ace-postgres",
     "server": "ace-server",
+    "sleep": "ace-sleep",
 }
 """The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(
