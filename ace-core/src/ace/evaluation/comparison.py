@@ -10,6 +10,7 @@ from ace._internal.arguments import checked_arguments
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.statistics import (
     Interval,
+    bootstrap_interval,
     mcnemar_test,
     mean_interval,
     paired_interval,
@@ -184,12 +185,17 @@ def _measure(
     *,
     is_binary: bool = False,
 ) -> Measure:
-    baseline, learned = (mean_interval(values, confidence=confidence, seed=seed) for values in (before, after))
-    difference = paired_interval(before, after, confidence=confidence, seed=seed)
+    moved = [new - old for old, new in zip(before, after, strict=True)]
+    if name in _NUMBERS:  # an amount may happen to be 0 or 1 everywhere
+        baseline, learned, difference = (
+            bootstrap_interval(values, confidence=confidence, seed=seed) for values in (before, after, moved)
+        )
+    else:
+        baseline, learned = (mean_interval(values, confidence=confidence, seed=seed) for values in (before, after))
+        difference = paired_interval(before, after, confidence=confidence, seed=seed)
     if is_binary:
         p_value = mcnemar_test([value == 1 for value in before], [value == 1 for value in after])
         return Measure(name, baseline, learned, difference, p_value, "McNemar, exact")
-    moved = [new - old for old, new in zip(before, after, strict=True)]
     return Measure(name, baseline, learned, difference, sign_flip_test(moved, seed=seed), "sign flips")
 
 
