@@ -407,7 +407,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
         (f"{noun}s read", f"{report.read}{passes}"),
         (f"{noun}s learned", str(report.learned)),
-        ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
+        ("learned by another run", str(report.already_learned) if report.already_learned else ""),
         ("failed", str(len(report.failures) - report.unreadable)),
         ("not processed", str(report.not_begun) if report.not_begun else ""),
         *((f"judged by {name}", str(number)) for name, number in report.judged_by.items()),
