@@ -193,7 +193,7 @@ def appended_file(path: str | Path) -> Iterator[BinaryIO]:
     while True:
         with _opened_for_appending(path) as file:
             flock(file, LOCK_EX)
-            if _is_at(file, path):
+            if is_open_at(file, path):
                 yield file
                 return
         # The file was deleted or replaced before it was locked: lines in it would be lost.
@@ -223,7 +223,7 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
         _sync_folder(Path(file.name).parent)
 
 
-def _is_at(file: IO[bytes], path: str | Path) -> bool:
+def is_open_at(file: IO[bytes], path: str | Path) -> bool:
     """Return whether an open file is the one at a path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), Path(path).lstat())
@@ -343,7 +343,7 @@ def passing_lock(path: str | Path) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            if _is_at(file, path):
+            if is_open_at(file, path):
                 try:
                     yield True
                 finally:
