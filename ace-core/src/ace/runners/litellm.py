@@ -18,6 +18,7 @@ from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, SkillbookView
 from ace.protocols.llm import Usage
 from ace.runners.ace import ACE
+from ace.runners.base import save_without_loss
 from ace.runners.extra_steps import enabled_extra_steps, extra_step_arguments
 from ace.runners.failures import FailedSample
 from ace.runners.learning_keywords import LearningOptions
@@ -423,6 +424,8 @@ class ACELiteLLM:
     def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
+        If it cannot be saved there, a new file beside it gets what was learned, and the error says which.
+
         Args:
             path: A JSON file, or a new store (`.db`).
             merge: Add to what others have written into the file.
@@ -433,7 +436,7 @@ class ACELiteLLM:
                 this one was not loaded from.
             SkillbookFileError: The file exists and is not a skillbook.
         """
-        self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
+        save_without_loss(self.skillbook, path, merge=merge, overwrite=overwrite)
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:
