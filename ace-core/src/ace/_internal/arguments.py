@@ -53,7 +53,9 @@ _LEAST_LETTERS: Final = 3
 """The letters of a name that can be recognised by its beginning, or as a word of a longer one."""
 
 
-def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
+def checked_arguments(
+    *options: type, advice: str = "", further: Callable[[str, Collection[str]], Collection[str]] | None = None
+) -> Callable[[F], F]:
     """Decorate a public function so that the error for an invalid call is helpful.
 
     A misspelt keyword gets a suggestion. The error names the class on which the caller called a method, not the one
@@ -64,6 +66,8 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
         *options: The `TypedDict` classes whose keys the `**` parameter of the function takes. If there are none, and
             the function has such a parameter, any keyword is accepted.
         advice: What to do about a missing argument, or one too many.
+        further: Returns what else the `**` parameter takes, for the name of the function and the keywords that are not
+            in `options`.
 
     Example:
         >>> class Greeter:
@@ -112,8 +116,10 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
 
         @functools.wraps(function)
         def checked_before(*args: Any, **kwargs: Any) -> Any:
-            if not kwargs.keys() <= known:
-                _check_call(function, args, kwargs, known)
+            unknown = kwargs.keys() - known
+            if unknown:
+                of_plugins = frozenset() if further is None else further(_called(function, args), unknown)
+                _check_call(function, args, kwargs, known.union(of_plugins))
             return checked(*args, **kwargs)
 
         return cast(F, checked_before)

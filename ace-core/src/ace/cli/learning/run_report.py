@@ -416,7 +416,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("inputs that cannot be read", report.unreadable),
         (f"{noun}s read", f"{report.read}{passes}"),
         (f"{noun}s learned", report.learned),
-        ("learned by an earlier run", report.already_learned),
+        ("learned by another run", report.already_learned),
         ("failed", len(report.failures) - report.unreadable),
         ("not processed", report.not_begun),
         *((f"judged by {name}", number) for name, number in report.judged_by.items()),
