@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
-from benchmarks.secrets_in_text import first, second
+from benchmarks.secrets_in_text import first, second, third
 from benchmarks.secrets_in_text.texts import Planted
 
 
@@ -31,8 +31,9 @@ class Set(NamedTuple):
 
 
 SETS: Final = (
-    Set("that the finder was built with", first.planted_texts(), first.innocent_texts()),
-    Set("written afterwards, run once", second.planted_texts(), second.innocent_texts()),
+    Set("written before the finder", first.planted_texts(), first.innocent_texts()),
+    Set("written next: 28 and 0 before the finder was improved", second.planted_texts(), second.innocent_texts()),
+    Set("written last, run once", third.planted_texts(), third.innocent_texts()),
 )
 
 

@@ -66,12 +66,29 @@ PRIVATE_KEY: Final = "a private key"
 _LONGEST_PRIVATE_KEY: Final = 20_000
 PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/:@?#\"'<>]{0,200}:([^\s/\"'<>]{1,200})@(?=[\w\[])")
 _ASSIGNED: Final = re.compile(
-    r"(?P<label>password|passwd|passphrase|pwd|secret|token"
+    r"(?P<label>password|passwd|passphrase|passwort|(?<![a-z])pass|pwd|secret|secure(?=string)|token"
     r"|(?:api|access|account|encryption|master|private|signing|storage)[ _-]?key)"
-    r"[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]|\\]{8,300})"
+    r"(?:[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
+    r"|[\"'][ \t]{0,3},\s{0,9}(?:[\"']value[\"'][ \t]{0,3}:[ \t]{0,3})?[\"']"
+    r"|(?:string)?[ \t]{1,3}[\"'])"
+    r"(?P<value>[^\s\"'`,;<>(){}\[\]|\\]{8,300})"
 )
+_PASSWORD_WORD: Final = re.compile(
+    r"(?<![a-z])(?:contrase\u00f1a|kennwort|mot de passe|pass ?code|passphrase|password|passwort|pwd?|senha|wachtwoord)"
+    r"(?![a-z])"
+)
+_PASSWORD_WORD_SIGNS: Final = ("pass", "pw", "kennwort", "contrase", "senha", "wachtwoord")
+_NEAR: Final = 48
+"""How far from the word for a password, in characters, a word that is formed like one is taken for one."""
+_WORD: Final = re.compile(
+    r"(?<![^\s\"'`(<\u00ab\u201c\u201e])[^\s\"'`,;<>(){}\[\]|/\\:=\u00bb\u201c\u201d]{8,64}(?![/\\:=(\[])"
+)
+_LONGEST_WORD: Final = 64
+_MIXED: Final = re.compile(r"(?=.*[a-z])(?:.*[a-z\d].*[A-Z])|(?=.*[A-Za-z]).*[!#$%^&*?~+]")
+_PREFIXED: Final = re.compile(r"(?<![\w/.-])[A-Za-z][A-Za-z0-9]{1,9}_([A-Za-z0-9]{32,200})(?![\w/.-])")
+"""What begins as keys of services do, and is longer than the identifiers that begin so."""
 _AUTHORIZATION: Final = re.compile(
-    r"(?:\bbearer|\bauthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?basic)\s{1,3}([\w.~+/-]{16,4000}={0,2})"
+    r"(?:\bbearer|\bauthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?[\w-]{2,30})\s{1,3}([\w.~+/-]{16,4000}={0,2})"
 )
 _VARIABLE: Final = re.compile(r"(?<![A-Za-z0-9_])([A-Z][A-Z0-9_]{0,80})=[\"']?([^\s\"'`;&|<>]{6,400})")
 """A variable of an environment, whose name says what it holds."""
@@ -88,7 +105,8 @@ _USER_OPTION: Final = re.compile(
 """The user and password of `curl -u`."""
 _ARGUMENT: Final = re.compile(
     r"\b(?:(?:(?:mariadb|mongo|mysql|sshpass)\w{0,12}|(?:az|buildah|docker|helm registry|podman|skopeo) login)\b"
-    r"[^\n|;]{0,200}?\s-p ?|ldap[a-z]{2,12} [^\n|;]{0,200}?-w ?|redis-cli [^\n|;]{0,200}?-a )"
+    r"[^\n|;]{0,200}?\s-p ?|ldap[a-z]{2,12} [^\n|;]{0,200}?-w ?"
+    r"|(?:rpcclient|smbclient|smbget|winexe) [^\n|;]{0,200}?-u ?[^\s%]{1,80}%|redis-cli [^\n|;]{0,200}?-a )"
     r"[\"']?([^\s\"'`;&|<>]{8,400})"
 )
 """The password of a program that takes it after a letter, which other programs use for other things."""
@@ -114,9 +132,10 @@ _ELEMENT: Final = re.compile(
 """An element of XML."""
 _STORED_LOGIN: Final = re.compile(r"[\"']auth[\"']\s{0,3}:\s{0,3}[\"']([A-Za-z0-9+/]{12,2000}={0,2})[\"']")
 """A user and a password in base 64, as Docker stores them."""
-_ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "key", "token")
+_ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "secure", "key", "token")
 _AUTHORIZATION_SIGNS: Final = ("bearer", "author")
 _COMMAND_SIGNS: Final = ("pass", "secret", "key", "token", "auth", "credential", " -u", "-user", " -p", " -w", " -a ")
+_QUOTATION_MARKS: Final = ("'", '"', "`")
 _NEXT_PARAMETER: Final = re.compile(r"&[\w.-]{1,50}=")
 _PLACEHOLDER: Final = re.compile(
     r"(?:password|passwd|pass|pw|pwd|secret|key|token|x+|\*+|\.+|[$%{<\[].*|your.*|my.*|hidden.*)", re.IGNORECASE
@@ -128,6 +147,7 @@ _LENGTH_OF_PHRASES: Final = 12
 """In letters: no value of an ordinary parameter is such a long word."""
 _SHORTEST_RANDOM: Final = 16
 _LENGTH_OF_RANDOM_PART: Final = 10
+_ACCESS_KEY: Final = "an access key"
 _LABELLED: Final = "a password or key"
 _LIKELY_PASSWORD: Final = re.compile(
     r"\b(?:password|passwort|passwd|passphrase|pass ?code|pwd|pw)"
@@ -148,13 +168,9 @@ def secrets(text: str, folded: str, *, thorough: bool) -> Iterator[FoundSecret]:
         folded: The same text in small letters, of the same length.
         thorough: Also find what may be a password.
     """
-    if has_one_of(_KEY_SIGNS, folded):
-        yield from _keys_in(text)
+    yield from _keys_in(text, folded)
     if "-----begin " in folded:
         yield from _private_keys_in(text)
-    for start, end in service_keys(text):
-        if not _PLACEHOLDER.fullmatch(text, start, end):
-            yield FoundSecret(start, end, "an access key")
     if "://" in text:
         for found in PASSWORD_IN_ADDRESS.finditer(text):
             if not _PLACEHOLDER.fullmatch(found[1]):
@@ -168,15 +184,27 @@ def secrets(text: str, folded: str, *, thorough: bool) -> Iterator[FoundSecret]:
         yield from _likely_secrets_in(text)
 
 
-def _keys_in(text: str) -> Iterator[FoundSecret]:
+def _keys_in(text: str, folded: str) -> Iterator[FoundSecret]:
+    for start, end in service_keys(text):
+        if not _PLACEHOLDER.fullmatch(text, start, end):
+            yield FoundSecret(start, end, _ACCESS_KEY)
+    if "_" in text:
+        for found in _PREFIXED.finditer(text):
+            if _mixes_cases_and_digits(found[1]):
+                yield FoundSecret(*found.span(), _ACCESS_KEY)
+    if has_one_of(_KEY_SIGNS, folded):
+        yield from _keys_by_beginning_in(text)
+
+
+def _keys_by_beginning_in(text: str) -> Iterator[FoundSecret]:
     for found in _WEBHOOK.finditer(text):
-        yield FoundSecret(*found.span(1), "an access key")
+        yield FoundSecret(*found.span(1), _ACCESS_KEY)
     for found in _KEY.finditer(text):
         if _looks_random(found[0]):
-            yield FoundSecret(*found.span(), "an access key")
+            yield FoundSecret(*found.span(), _ACCESS_KEY)
     for found in _KEY_IN_GROUPS.finditer(text):
         if end := _end_of_groups(found):
-            yield FoundSecret(found.start(), end, "an access key")
+            yield FoundSecret(found.start(), end, _ACCESS_KEY)
 
 
 def _secrets_of_requests_in(text: str, folded: str) -> Iterator[FoundSecret]:
@@ -205,6 +233,8 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[FoundSecret]:
     if has_one_of(_ASSIGNED_SIGNS, folded):
         yield from _assigned_secrets_in(text, folded)
         yield from _passwords_of(_ELEMENT, text, folded)
+    if has_one_of(_PASSWORD_WORD_SIGNS, folded):
+        yield from _passwords_near_words(text, folded)
     if has_one_of(_AUTHORIZATION_SIGNS, folded):
         yield from _passwords_of(_AUTHORIZATION, text, folded)
 
@@ -212,12 +242,27 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[FoundSecret]:
 def _assigned_secrets_in(text: str, folded: str) -> Iterator[FoundSecret]:
     for found in _ASSIGNED.finditer(folded):
         start = found.start("value")
-        value = _NEXT_PARAMETER.split(text[start : found.end()], maxsplit=1)[0].rstrip(".!?:")
+        value = _NEXT_PARAMETER.split(text[start : found.end()], maxsplit=1)[0]
+        if text[found.end() : found.end() + 1] not in _QUOTATION_MARKS:
+            value = value.rstrip(".!?:")
         end = start + len(value)
         # The token that a parser did not expect is a word, too.
         is_word = found["label"] == "token" and sum(sign.isdigit() for sign in value) < 2
         if _looks_like_password(value) and not is_word and text[end : end + 1] not in ("(", "["):
             yield FoundSecret(start, end, _LABELLED)
+
+
+def _passwords_near_words(text: str, folded: str) -> Iterator[FoundSecret]:
+    """Find a word that is formed like a password soon after the word for one, in whatever language they are joined."""
+    for label in _PASSWORD_WORD.finditer(folded):
+        line_end = text.find("\n", label.end(), label.end() + _NEAR)
+        last_start = line_end if line_end >= 0 else label.end() + _NEAR
+        for found in _WORD.finditer(text, label.end(), last_start + _LONGEST_WORD):
+            if found.start() >= last_start:
+                break
+            value = found[0].rstrip(".!?")
+            if _MIXED.match(value) and _looks_like_password(value):
+                yield FoundSecret(found.start(), found.start() + len(value), _LABELLED)
 
 
 def _passwords_of(pattern: re.Pattern[str], text: str, folded: str) -> Iterator[FoundSecret]:
@@ -282,6 +327,10 @@ def _looks_like_password(value: str) -> bool:
     if len(value) < 8 or not any(sign.isdigit() for sign in value) or not any(sign.isalpha() for sign in value):
         return False
     return _PLACEHOLDER.fullmatch(value) is None and not _is_code(value)
+
+
+def _mixes_cases_and_digits(value: str) -> bool:
+    return all(any(test(sign) for sign in value) for test in (str.isdigit, str.islower, str.isupper))
 
 
 def _is_random(value: str) -> bool:
