@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
-from benchmarks.secrets_in_text import first, second, third
+from benchmarks.secrets_in_text import first, last, second, third
 from benchmarks.secrets_in_text.texts import Planted
 
 
@@ -31,9 +31,10 @@ class Set(NamedTuple):
 
 
 SETS: Final = (
-    Set("written before the finder", first.planted_texts(), first.innocent_texts()),
-    Set("written next: 28 and 0 before the finder was improved", second.planted_texts(), second.innocent_texts()),
-    Set("written last, run once", third.planted_texts(), third.innocent_texts()),
+    Set("first, written before the finder", first.planted_texts(), first.innocent_texts()),
+    Set("second; at first, 28 and 0 were found", second.planted_texts(), second.innocent_texts()),
+    Set("third; at first, 28 and 0 were found", third.planted_texts(), third.innocent_texts()),
+    Set("last, run once", last.planted_texts(), last.innocent_texts()),
 )
 
 

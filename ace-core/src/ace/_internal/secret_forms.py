@@ -68,9 +68,10 @@ PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/:@?#\"'<>]{0,200}:([^\s/\"'<>]
 _ASSIGNED: Final = re.compile(
     r"(?P<label>password|passwd|passphrase|passwort|(?<![a-z])pass|pwd|secret|secure(?=string)|token"
     r"|(?:api|access|account|encryption|master|private|signing|storage)[ _-]?key)"
+    r"(?:[_-]?(?:base|key|string|text|value)){0,2}"
     r"(?:[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
     r"|[\"'][ \t]{0,3},\s{0,9}(?:[\"']value[\"'][ \t]{0,3}:[ \t]{0,3})?[\"']"
-    r"|(?:string)?[ \t]{1,3}[\"'])"
+    r"|[ \t]{1,3}[\"']|\([\"'])"
     r"(?P<value>[^\s\"'`,;<>(){}\[\]|\\]{8,300})"
 )
 _PASSWORD_WORD: Final = re.compile(
@@ -85,7 +86,9 @@ _WORD: Final = re.compile(
 )
 _LONGEST_WORD: Final = 64
 _MIXED: Final = re.compile(r"(?=.*[a-z])(?:.*[a-z\d].*[A-Z])|(?=.*[A-Za-z]).*[!#$%^&*?~+]")
-_PREFIXED: Final = re.compile(r"(?<![\w/.-])[A-Za-z][A-Za-z0-9]{1,9}_([A-Za-z0-9]{32,200})(?![\w/.-])")
+_PREFIXED: Final = re.compile(
+    r"(?<![\w/.-])[A-Za-z][A-Za-z0-9]{1,11}(?:[-_][A-Za-z0-9]{1,10}){0,2}[-_]([A-Za-z0-9]{32,200})(?![\w/.+=-])"
+)
 """What begins as keys of services do, and is longer than the identifiers that begin so."""
 _AUTHORIZATION: Final = re.compile(
     r"(?:\bbearer|\bauthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?[\w-]{2,30})\s{1,3}([\w.~+/-]{16,4000}={0,2})"
@@ -100,13 +103,14 @@ _OPTION: Final = re.compile(
 )
 """An option of a command, or the line of a `.netrc`."""
 _USER_OPTION: Final = re.compile(
-    r"(?<!\S)(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[\w.@+-]{1,100}:([^\s\"'`;&|<>]{8,400})"
+    r"(?<!\S)(?:-a|-u|--auth|--user|--proxy-user)[ =]{1,2}[\"']?[\w.@+-]{1,100}:([^\s\"'`;&|<>]{8,400})"
 )
 """The user and password of `curl -u`."""
 _ARGUMENT: Final = re.compile(
     r"\b(?:(?:(?:mariadb|mongo|mysql|sshpass)\w{0,12}|(?:az|buildah|docker|helm registry|podman|skopeo) login)\b"
     r"[^\n|;]{0,200}?\s-p ?|ldap[a-z]{2,12} [^\n|;]{0,200}?-w ?"
-    r"|(?:rpcclient|smbclient|smbget|winexe) [^\n|;]{0,200}?-u ?[^\s%]{1,80}%|redis-cli [^\n|;]{0,200}?-a )"
+    r"|(?:rpcclient|smbclient|smbget|winexe) [^\n|;]{0,200}?-u ?[^\s%]{1,80}%|redis-cli [^\n|;]{0,200}?-a "
+    r"|net use [^\n|;]{0,200}?/user:\S{1,80} )"
     r"[\"']?([^\s\"'`;&|<>]{8,400})"
 )
 """The password of a program that takes it after a letter, which other programs use for other things."""
@@ -134,7 +138,20 @@ _STORED_LOGIN: Final = re.compile(r"[\"']auth[\"']\s{0,3}:\s{0,3}[\"']([A-Za-z0-
 """A user and a password in base 64, as Docker stores them."""
 _ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "secure", "key", "token")
 _AUTHORIZATION_SIGNS: Final = ("bearer", "author")
-_COMMAND_SIGNS: Final = ("pass", "secret", "key", "token", "auth", "credential", " -u", "-user", " -p", " -w", " -a ")
+_COMMAND_SIGNS: Final = (
+    "pass",
+    "secret",
+    "key",
+    "token",
+    "auth",
+    "credential",
+    " -u",
+    "-user",
+    " -p",
+    " -w",
+    " -a ",
+    " /user:",
+)
 _QUOTATION_MARKS: Final = ("'", '"', "`")
 _NEXT_PARAMETER: Final = re.compile(r"&[\w.-]{1,50}=")
 _PLACEHOLDER: Final = re.compile(
@@ -147,6 +164,7 @@ _LENGTH_OF_PHRASES: Final = 12
 """In letters: no value of an ordinary parameter is such a long word."""
 _SHORTEST_RANDOM: Final = 16
 _LENGTH_OF_RANDOM_PART: Final = 10
+_LENGTH_OF_OPAQUE_PART: Final = 20
 _ACCESS_KEY: Final = "an access key"
 _LABELLED: Final = "a password or key"
 _LIKELY_PASSWORD: Final = re.compile(
@@ -176,7 +194,7 @@ def secrets(text: str, folded: str, *, thorough: bool) -> Iterator[FoundSecret]:
             if not _PLACEHOLDER.fullmatch(found[1]):
                 yield FoundSecret(*found.span(1), "an address with a password")
     if "=" in text:
-        yield from _secrets_of_requests_in(text, folded)
+        yield from _secrets_in_pairs(text, folded)
     yield from _labelled_secrets_in(text, folded)
     if has_one_of(_COMMAND_SIGNS, folded):
         yield from _secrets_of_commands_in(text, folded)
@@ -188,7 +206,7 @@ def _keys_in(text: str, folded: str) -> Iterator[FoundSecret]:
     for start, end in service_keys(text):
         if not _PLACEHOLDER.fullmatch(text, start, end):
             yield FoundSecret(start, end, _ACCESS_KEY)
-    if "_" in text:
+    if "_" in text or "-" in text:
         for found in _PREFIXED.finditer(text):
             if _mixes_cases_and_digits(found[1]):
                 yield FoundSecret(*found.span(), _ACCESS_KEY)
@@ -207,8 +225,11 @@ def _keys_by_beginning_in(text: str) -> Iterator[FoundSecret]:
             yield FoundSecret(found.start(), end, _ACCESS_KEY)
 
 
-def _secrets_of_requests_in(text: str, folded: str) -> Iterator[FoundSecret]:
-    """Find secrets in the queries of addresses and in cookies."""
+def _secrets_in_pairs(text: str, folded: str) -> Iterator[FoundSecret]:
+    """Find secrets in environment variables, the queries of addresses, and cookies."""
+    for found in _VARIABLE.finditer(text):
+        if _is_secret_variable(found[1], found[2]):
+            yield FoundSecret(*found.span(2), _LABELLED)
     if "?" in text or "&" in text:
         for found in _PARAMETER.finditer(text):
             if _is_secret_parameter(found[1], found[2]):
@@ -253,16 +274,20 @@ def _assigned_secrets_in(text: str, folded: str) -> Iterator[FoundSecret]:
 
 
 def _passwords_near_words(text: str, folded: str) -> Iterator[FoundSecret]:
-    """Find a word that is formed like a password soon after the word for one, in whatever language they are joined."""
+    """Find a word that is formed like a password near the word for one, in whatever language they are joined."""
     for label in _PASSWORD_WORD.finditer(folded):
+        first = max(0, label.start() - _NEAR)
+        first = max(first, text.rfind("\n", first, label.start()) + 1)
         line_end = text.find("\n", label.end(), label.end() + _NEAR)
-        last_start = line_end if line_end >= 0 else label.end() + _NEAR
-        for found in _WORD.finditer(text, label.end(), last_start + _LONGEST_WORD):
-            if found.start() >= last_start:
+        last = line_end if line_end >= 0 else label.end() + _NEAR
+        for found in _WORD.finditer(text, first, last + _LONGEST_WORD):
+            start = found.start()
+            if start >= last:
                 break
-            value = found[0].rstrip(".!?")
-            if _MIXED.match(value) and _looks_like_password(value):
-                yield FoundSecret(found.start(), found.start() + len(value), _LABELLED)
+            is_after = start >= label.end() or text[start - 1 : start] in _QUOTATION_MARKS
+            value = found[0].rstrip(".!?") if text[found.end() : found.end() + 1] not in _QUOTATION_MARKS else found[0]
+            if is_after and _MIXED.match(value) and _looks_like_password(value):
+                yield FoundSecret(start, start + len(value), _LABELLED)
 
 
 def _passwords_of(pattern: re.Pattern[str], text: str, folded: str) -> Iterator[FoundSecret]:
@@ -281,11 +306,7 @@ def _likely_secrets_in(text: str) -> Iterator[FoundSecret]:
 
 
 def _secrets_of_commands_in(text: str, folded: str) -> Iterator[FoundSecret]:
-    """Find secrets in environment variables, commands and files with logins."""
-    if "=" in text:
-        for found in _VARIABLE.finditer(text):
-            if _is_secret_variable(found[1], found[2]):
-                yield FoundSecret(*found.span(2), _LABELLED)
+    """Find secrets in commands and files with logins."""
     for pattern in (_OPTION, _USER_OPTION, _ARGUMENT):
         yield from _passwords_of(pattern, text, folded)
     for found in _STORED_LOGIN.finditer(text):
@@ -297,9 +318,17 @@ def _is_secret_variable(name: str, value: str) -> bool:
     words = name.rstrip("0123456789_").removesuffix("_BASE").split("_")
     if value.startswith(("/", "./", "~")) or _PLACEHOLDER.fullmatch(value) or _is_code(value):
         return False
-    if words[-1] in _NAMES_OF_PASSWORDS:
+    if words[-1] in _NAMES_OF_PASSWORDS or _is_opaque(value):
         return True
     return words[-1] in _NAMES_OF_KEYS and _looks_like_password(value)
+
+
+def _is_opaque(value: str) -> bool:
+    """Whether part of it is a long mixture of capitals, small letters and digits; hashes have letters of one case."""
+    return any(
+        len(part) >= _LENGTH_OF_OPAQUE_PART and _mixes_cases_and_digits(part)
+        for part in re.split(r"[^A-Za-z0-9]+", value)
+    )
 
 
 def _is_login(text: str) -> bool:
