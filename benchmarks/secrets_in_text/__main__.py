@@ -13,7 +13,7 @@ from benchmarks.secrets_in_text.scores import SETS, false, missed, table
 def main() -> int:
     parser_of("secrets_in_text", benchmarks.secrets_in_text.__doc__).parse_args()
     find = Redactor().find
-    for name, planted, innocent in SETS:
+    for name, planted, innocent, _ in SETS:
         for text in missed(planted, find):
             print(f"{name}: missed: {text.kind}: {text.text!r}")
         for words in false(innocent, find):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
-from benchmarks.secrets_in_text import first, last, second, third
+from benchmarks.secrets_in_text import first, fourth, second, third
 from benchmarks.secrets_in_text.texts import Planted
 
 
@@ -23,18 +23,19 @@ Find = Callable[[str], Iterable[Found]]
 
 
 class Set(NamedTuple):
-    """The texts of a set."""
+    """The texts of a set, and how many planted and innocent ones of it were found in the first run."""
 
     name: str
     planted: list[Planted]
     innocent: list[str]
+    at_first: tuple[int, int]
 
 
 SETS: Final = (
-    Set("first, written before the finder", first.planted_texts(), first.innocent_texts()),
-    Set("second; at first, 28 and 0 were found", second.planted_texts(), second.innocent_texts()),
-    Set("third; at first, 28 and 0 were found", third.planted_texts(), third.innocent_texts()),
-    Set("last, run once", last.planted_texts(), last.innocent_texts()),
+    Set("first", first.planted_texts(), first.innocent_texts(), (67, 5)),
+    Set("second", second.planted_texts(), second.innocent_texts(), (28, 0)),
+    Set("third", third.planted_texts(), third.innocent_texts(), (28, 0)),
+    Set("fourth", fourth.planted_texts(), fourth.innocent_texts(), (30, 0)),
 )
 
 
@@ -55,8 +56,14 @@ def false(texts: Iterable[str], find: Find) -> list[str]:
 def table(find: Find) -> str:
     """Return the table that is published."""
     rows = [
-        f"| {name} | {len(planted) - len(missed(planted, find))} of {len(planted)} "
-        f"| {len(false(innocent, find))} of {len(innocent)} |"
-        for name, planted, innocent in SETS
+        (
+            texts.name,
+            f"{texts.at_first[0]} of {len(texts.planted)}",
+            f"{texts.at_first[1]} of {len(texts.innocent)}",
+            f"{len(texts.planted) - len(missed(texts.planted, find))} of {len(texts.planted)}",
+            f"{len(false(texts.innocent, find))} of {len(texts.innocent)}",
+        )
+        for texts in SETS
     ]
-    return "\n".join(("| set | planted, found | innocent, redacted |", "| --- | --- | --- |", *rows))
+    head = ("set", "planted, found at first", "innocent, redacted at first", "planted, found", "innocent, redacted")
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))

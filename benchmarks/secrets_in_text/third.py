@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # a text of a trace is one line
 """The set that was written after the second: 40 planted texts and 100 innocent ones.
 
 Of them, 28 and none were found. Then the finder learned the classes of the missed texts.

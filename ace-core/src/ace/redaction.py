@@ -7,7 +7,8 @@ This is the one place that decides what is sensitive. It works in three steps:
    the result where it came from.
 2. Known secrets are searched for in the original text and after each round of decoding, since only one of these may
    contain a secret in its plain form. (After the last round, the end of a secret and the character after it may have
-   become one.) Patterns find whatever has the form of a secret or of personal data in the decoded text.
+   become one.) Patterns, and the rules of Kingfisher for the keys of services, find whatever has the form of a secret
+   or of personal data in the decoded text.
 3. Overlapping findings are joined, and their positions in the original text are returned.
 
 Every pattern starts at the beginning of a word and has a maximum length, so that the time is linear in the length of

@@ -70,12 +70,13 @@ _ASSIGNED: Final = re.compile(
     r"|(?:api|access|account|encryption|master|private|signing|storage)[ _-]?key)"
     r"(?:[_-]?(?:base|key|string|text|value)){0,2}"
     r"(?:[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
-    r"|[\"'][ \t]{0,3},\s{0,9}(?:[\"']value[\"'][ \t]{0,3}:[ \t]{0,3})?[\"']"
+    r"|[\"'](?:[ \t]{0,3},\s{0,9}(?:[\"']value[\"'][ \t]{0,3}:[ \t]{0,3})?|[ \t]{1,3}value=)[\"']"
+    r"(?![^\"']{1,60}[\"'][ \t]{0,3}:)"
     r"|[ \t]{1,3}[\"']|\([\"'])"
     r"(?P<value>[^\s\"'`,;<>(){}\[\]|\\]{8,300})"
 )
 _PASSWORD_WORD: Final = re.compile(
-    r"(?<![a-z])(?:contrase\u00f1a|kennwort|mot de passe|pass ?code|passphrase|password|passwort|pwd?|senha|wachtwoord)"
+    r"(?<![a-z])(?:contrase\u00f1a|kennwort|mot de passe|pass(?: ?code|phrase|word|wort)?|pwd?|senha|wachtwoord)"
     r"(?![a-z])"
 )
 _PASSWORD_WORD_SIGNS: Final = ("pass", "pw", "kennwort", "contrase", "senha", "wachtwoord")
@@ -98,7 +99,7 @@ _VARIABLE: Final = re.compile(r"(?<![A-Za-z0-9_])([A-Z][A-Z0-9_]{0,80})=[\"']?([
 _NAMES_OF_PASSWORDS: Final = frozenset({"PASSWORD", "PASSWD", "PASSPHRASE"})
 _NAMES_OF_KEYS: Final = frozenset({"AUTH", "CREDENTIAL", "CREDENTIALS", "KEY", "PASS", "SECRET", "TOKEN"})
 _OPTION: Final = re.compile(
-    r"(?:(?<!\S)--?(?:password|passwd|passphrase|pass|token|secret|api-?key|access-?key)"
+    r"(?:(?<!\S)--?(?:[\w-]{1,30}-)?(?:password|passwd|passphrase|pass|token|secret|api-?key|access-?key)"
     r"|\blogin\s{1,3}\S{1,100}\s{1,3}password)\s{1,3}[\"']?([^\s\"'`;&|<>]{8,400})"
 )
 """An option of a command, or the line of a `.netrc`."""
@@ -108,7 +109,7 @@ _USER_OPTION: Final = re.compile(
 """The user and password of `curl -u`."""
 _ARGUMENT: Final = re.compile(
     r"\b(?:(?:(?:mariadb|mongo|mysql|sshpass)\w{0,12}|(?:az|buildah|docker|helm registry|podman|skopeo) login)\b"
-    r"[^\n|;]{0,200}?\s-p ?|ldap[a-z]{2,12} [^\n|;]{0,200}?-w ?"
+    r"[^\n|;]{0,200}?\s-p ?|7za? [^\n|;]{0,200}?-p|ldap[a-z]{2,12} [^\n|;]{0,200}?-w ?"
     r"|(?:rpcclient|smbclient|smbget|winexe) [^\n|;]{0,200}?-u ?[^\s%]{1,80}%|redis-cli [^\n|;]{0,200}?-a "
     r"|net use [^\n|;]{0,200}?/user:\S{1,80} )"
     r"[\"']?([^\s\"'`;&|<>]{8,400})"
@@ -122,7 +123,20 @@ _WORDS_OF_PASSWORDS: Final = frozenset(
     {"otp", "pass", "passcode", "passphrase", "passwd", "passwort", "password", "pin", "psw", "pw", "pwd", "secret"}
 )
 _WORDS_OF_KEYS: Final = frozenset(
-    {"apikey", "assertion", "auth", "authorization", "code", "credential", "hmac", "jwt", "key", "nonce", "session"}
+    {
+        "apikey",
+        "appid",
+        "assertion",
+        "auth",
+        "authorization",
+        "code",
+        "credential",
+        "hmac",
+        "jwt",
+        "key",
+        "nonce",
+        "session",
+    }
     | {"sessionid", "sid", "sig", "signature", "ticket", "token"}
 )
 _WORD_OF_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
