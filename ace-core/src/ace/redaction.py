@@ -150,11 +150,14 @@ class Redactor:
             end = finding.end
         return "".join([*parts, text[end:]]) if parts else text
 
-    def secrets_in(self, texts: Iterable[str]) -> list[str]:
-        """Return the secrets in some texts, in order, each once.
+    def secrets_in(self, value: object) -> list[str]:
+        """Return the secrets in a text, or in all texts of a container, in order, each once.
 
         A password has a label where it is set and often none where it is used. A `Redactor` that is given what this
         returns finds it in both places.
+
+        Args:
+            value: Any value, as `redact_value` takes it.
 
         Example:
             >>> said = ["export DB_PASSWORD=correcthorsebattery", "I log in with correcthorsebattery."]
@@ -162,7 +165,7 @@ class Redactor:
             ['export DB_PASSWORD=[hidden: secret]', 'I log in with [hidden: secret].']
         """
         found: dict[str, None] = {}
-        for text in texts:
+        for text in _texts_in(value):
             for finding in self.find(text):
                 if finding.kind == "secret":
                     whole = text[finding.start : finding.end]
@@ -236,6 +239,18 @@ class Redactor:
                 if len(secret) >= _SHORTEST_INSIDE_WORDS or _is_own_word(text, start, end):
                     yield Finding(start, end, "secret", name)
                 start = text.find(wanted, end)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts_in(key)
+            yield from _texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts_in(inner)
 
 
 def find(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ()) -> list[Finding]:
