@@ -103,14 +103,14 @@ class ServerSettings:
     """The number of new feedback items that start a batch."""
     batch_age: float = _setting(3600.0, least=0, in_project=True)
     """The age of the oldest new feedback at which a batch is made."""
-    schedule_seconds: float = _setting(10.0, least=0.05, in_project=True)
-    """How often the service checks whether a batch can be made."""
+    schedule_seconds: float = _setting(1.0, least=0.05, in_project=True)
+    """How often the service checks whether a batch can be made, and whether a queued one can start."""
     reflections_per_call: int = _setting(8, least=1, in_project=True)
     """How many reflections one request to the skill manager may be about."""
     reflect_workers: int = _setting(4, least=1, in_project=True)
     """How many traces of a batch are reflected on at once."""
-    concurrency: int = _setting(1, least=1, in_project=True)
-    """How many batches a worker learns from at once."""
+    concurrency: int = _setting(2, least=1, in_project=True)
+    """How many batches a worker learns from at once, of which one per book: a long one only stops its own book."""
     attempts: int = _setting(3, least=1, in_project=True)
     """How many attempts at a batch are made."""
     retry_seconds: float = _setting(30.0, least=0.01, in_project=True)
