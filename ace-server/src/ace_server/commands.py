@@ -160,7 +160,7 @@ def worker(
 
     Args:
         where: Options of the service.
-        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 1]
+        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 2]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
         context: The settings of the user.

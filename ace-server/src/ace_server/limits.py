@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import sqlalchemy as sa
 from limits import parse
@@ -120,7 +120,7 @@ class Limits:
                 self._in_flight[key.id] -= 1
 
     def check_budget(self, key: Key) -> None:
-        """Check that the answers of a key have not cost more than its budget today.
+        """Check that the answers of a key, and learning from its feedback, have not cost more than its budget today.
 
         Raises:
             OverLimitError: They have. A day ends at midnight UTC.
@@ -175,8 +175,19 @@ class Limits:
 
     def _read(self, key: Key, since: float) -> float:
         request = tables.request
-        tokens = request.c.prompt_tokens + request.c.completion_tokens
-        cost = sa.func.coalesce(request.c.cost, tokens * _UNPRICED)
-        query = sa.select(sa.func.sum(cost)).where(request.c.key == key.id, request.c.at >= since)
+        cost = _cost_of(request.c.cost, request.c.prompt_tokens + request.c.completion_tokens)
+        answers = sa.select(sa.func.sum(cost)).where(request.c.key == key.id, request.c.at >= since)
         with self._database.reading() as connection:
-            return float(connection.scalar(query) or 0.0)
+            return float(connection.scalar(answers) or 0.0) + float(connection.scalar(_learning(key, since)) or 0.0)
+
+
+def _cost_of(cost: sa.Column[Any], tokens: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.func.coalesce(cost, tokens * _UNPRICED)
+
+
+def _learning(key: Key, since: float) -> sa.Select[Any]:
+    """Return the query for what learning from the feedback of a key has cost: its share of each batch."""
+    feedback, batch = tables.feedback, tables.batch
+    share = _cost_of(batch.c.cost, batch.c.tokens) / batch.c.samples
+    joined = feedback.join(batch, batch.c.id == feedback.c.batch)
+    return sa.select(sa.func.sum(share)).select_from(joined).where(feedback.c.key == key.id, feedback.c.at >= since)

@@ -95,7 +95,7 @@ def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
 
 
 async def check_budget(access: Access) -> None:
-    """Check that the answers of the key have not cost more than its budget today.
+    """Check that its answers, and learning from its feedback, have not cost more than its budget today.
 
     Args:
         access: The access of the request.

@@ -118,6 +118,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         correction, comment = _written(body.correction), _written(body.comment)
         if body.thumb is None and body.score is None and not correction and not comment:
             raise ApiError(400, "At least one of thumb, score, correction and comment must be given.")
+        await check_budget(access)
         known = await _known_request(access.state, body.request_id)
         if known is None or not access.key.is_for(known.book):
             raise ApiError(404, "The request does not exist.")
@@ -157,6 +158,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         access.check_book(book)
         if not access.state.inference.has_book(book):
             raise access.no_book(book)
+        await check_budget(access)
         trace = await anyio.to_thread.run_sync(_checked_trace, await request.body(), limiter=parsing)
         change = await anyio.to_thread.run_sync(
             lambda: store_trace(
