@@ -236,6 +236,21 @@ def list_valid(api: Api) -> list[keys.Key]:
         return keys.list_keys(connection)
 
 
+def test_large_traces_count_as_several_requests_in_flight(sqlite: Database, tmp_path: Path) -> None:
+    with running_api(sqlite, tmp_path, script=learning_script(), in_flight=4, max_trace_mb=1) as api:
+        app: Any = api.client.app
+        limits = app.state.server.limits
+        [key] = list_valid(api)
+        with limits.request(key):
+            trace = {"question": "Why?", "answer": 400_000 * "x"}
+            assert api.post("/traces", trace).status_code == 202  # it counts as two
+            assert api.post("/traces", {"question": "Why?", "answer": 900_000 * "x"}).status_code == 429
+            with limits.request(key), limits.request(key):
+                assert api.post("/traces", trace).status_code == 429
+                assert api.post("/traces", {"question": "Why?"}).status_code == 202
+        assert limits.in_flight == 0
+
+
 def test_requests_in_flight_are_capped_per_key(sqlite: Database, tmp_path: Path) -> None:
     leave = threading.Event()
     entered = threading.Semaphore(0)

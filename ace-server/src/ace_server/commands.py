@@ -184,8 +184,8 @@ def migrate(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
         where: Options of the service.
     """
     settings = where.settings()
+    from ace_server.data_folder import create_data_folder
     from ace_server.database import Database
-    from ace_server.opening import create_data_folder
 
     if settings.database is None:
         create_data_folder(settings.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
@@ -103,21 +104,25 @@ class Limits:
             raise OverLimitError(message, self._rates.get_window_stats(limit, name).reset_time - time.time())
 
     @contextmanager
-    def request(self, key: Key) -> Iterator[None]:
+    def request(self, key: Key, share: float = 0.0) -> Iterator[None]:
         """Count a request as in flight while the block runs.
+
+        Args:
+            share: The part of what the key may have in flight that it takes; it counts as one request at least.
 
         Raises:
             OverLimitError: As many are in flight as are allowed.
         """
+        places = max(1, math.ceil(share * self._most_in_flight))
         with self._lock:
-            if self._in_flight[key.id] >= self._most_in_flight:
+            if self._in_flight[key.id] + places > self._most_in_flight:
                 raise OverLimitError(f"more than {self._most_in_flight} requests of the key are in flight", 1.0)
-            self._in_flight[key.id] += 1
+            self._in_flight[key.id] += places
         try:
             yield
         finally:
             with self._lock:
-                self._in_flight[key.id] -= 1
+                self._in_flight[key.id] -= places
 
     def check_budget(self, key: Key) -> None:
         """Check that the answers of a key, and learning from its feedback, have not cost more than its budget today.

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from ace.integrations import UsageError, setting_tables
 from ace.skillbook import has_scheme, shown_location
+from ace_server.data_folder import check_unnamed_folder
 
 __all__ = ["BOOK_NAME", "IN_PROJECTS", "LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
 
@@ -189,7 +190,8 @@ def load_settings(
         folder: The folder in which the command runs; by default the current one.
 
     Raises:
-        UsageError: A source holds an unknown name or an unusable value. The text names the source.
+        UsageError: A source holds an unknown name or an unusable value, and the text names the source; or the data
+            folder may come from a stranger, and was not named.
 
     Example:
         >>> load_settings({"port": 0}, environ={"ACE_SERVER_BATCH_SIZE": "5"}, folder=Path("/")).batch_size
@@ -209,11 +211,8 @@ def load_settings(
         settings = ServerSettings(**found)
     except ValueError as error:
         raise UsageError(f"the setting {error}") from error
-    if "data" not in found and settings.data.is_symlink():
-        raise UsageError(
-            f"the data folder {str(settings.data)!r} is a link to {str(settings.data.resolve())!r}, which is not "
-            "followed, since a cloned project can contain it; if it is yours, give that folder with --data"
-        )
+    if "data" not in found:
+        check_unnamed_folder(settings.data)
     return settings
 
 

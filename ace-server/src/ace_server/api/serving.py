@@ -53,6 +53,7 @@ _DESCRIBED_TRACE: Final = {
 
 Infers = Annotated[Access, Depends(needs("infer"))]
 GivesFeedback = Annotated[Access, Depends(needs("feedback"))]
+GivesTraces = Annotated[Access, Depends(needs("feedback", takes_traces=True))]
 
 
 def serving_routes(*, max_trace_bytes: int) -> APIRouter:
@@ -149,7 +150,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
     )
     async def add_trace(
         request: Request,
-        access: GivesFeedback,
+        access: GivesTraces,
         book: Annotated[BookName, Query()] = "default",
         subject: Annotated[ShortText | None, Query()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
