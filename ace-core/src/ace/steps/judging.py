@@ -34,7 +34,7 @@ async def with_judged_cases(
     allow: Collection[str] = (),
     can_be_asked_again: bool = False,
 ) -> tuple[ACEStepContext, StandardTrace]:
-    """Return the context with the secrets and cases of its traces, if it lacks them, and the trace with its corrections.
+    """Return the context with the secrets and cases of its traces, and the trace with its corrections.
 
     Those of a group are the cases of each of its traces. A reflector that satisfies `FindsJudgementsLike` is asked
     first, if a person wrote something after an answer.
