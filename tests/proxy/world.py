@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,23 +130,18 @@ class World:
     address: str
     folder: Path
     recorder: Recorder
+    skills: SkillSource
     told: list[str]
     handed_over: list[Path]
-    _is_closed: bool = False
+    ending: ExitStack
 
     @property
     def api(self) -> str:
         return f"{self.address}/v1"
 
-    def close(self) -> None:
-        """Write what is waiting, and hand over all conversations."""
-        if not self._is_closed:
-            self._is_closed = True
-            self.recorder.close()
-
     def runs(self) -> list[Run]:
-        """End recording, and return the recorded runs in the order in which they began."""
-        self.close()
+        """End the proxy, and return the recorded runs in the order in which they began."""
+        self.ending.close()
         runs = [run for run in read_runs(self.folder / "runs") if isinstance(run, Run)]
         return sorted(runs, key=lambda run: str(run.started))
 
@@ -172,20 +167,19 @@ def world(
             for skill in skills:
                 opened.add_skill("lessons", skill)
     source = SkillSource(str(book), lambda: Skillbook.open(book), budget=2000, tell=told.append)
-    with RawServer(reply) as server, listening_socket("127.0.0.1", 0) as listening:
-        source.start()
-        recorder.start()
+    with RawServer(reply) as server, listening_socket("127.0.0.1", 0) as listening, ExitStack() as ending:
         chosen = Upstream.chosen(upstream or server.url, {})
-        with serving(
-            lambda client: Proxy(
-                chosen, client, conversations=conversations, skills=source, recorder=recorder, key=key
-            ),
-            listening,
-        ):
-            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            made = World(server, address, folder / "proxy", recorder, told, handed_over)
-            try:
-                yield made
-            finally:
-                made.close()
-                source.close()
+        source.start()
+        ending.callback(source.close)
+        recorder.start()
+        ending.callback(recorder.close)
+        ending.enter_context(
+            serving(
+                lambda client: Proxy(
+                    chosen, client, conversations=conversations, skills=source, recorder=recorder, key=key
+                ),
+                listening,
+            )
+        )
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield World(server, address, folder / "proxy", recorder, source, told, handed_over, ending)

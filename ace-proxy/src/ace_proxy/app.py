@@ -7,7 +7,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
 import httpx
@@ -48,9 +48,10 @@ _OF_REQUEST: Final = _OF_CONNECTION | {b"host", b"content-length", b"expect"}
 _KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key")
 _SHORTEST_KEY: Final = 8
 _OUTCOMES: Final = ("success", "failure")
-_IDS: Final = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+_IDS: Final = re.compile(r'"id"\s*:\s*"([^"\\]{1,200})"')
 _BEGINNING: Final = 4096
-"""How many bytes of a response may hold its id."""
+"""How many characters of a response may hold its id."""
+_ERRORS_FROM: Final = 400
 
 
 @final
@@ -227,11 +228,12 @@ class Proxy:
                 call.problem = "the response is not complete"
                 call.status = response.status_code
                 call.headers = response.headers
+                self._conversations.note_response(call.conversation, has_failed=response.status_code >= _ERRORS_FROM)
             kept = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in _OF_CONNECTION]
             await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
             async for chunk in response.aiter_raw():
                 if call is not None:
-                    call.chunks.append(chunk)
+                    self._note(call, chunk)
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if call is not None:
                 call.problem = ""
@@ -239,12 +241,15 @@ class Proxy:
         finally:
             await response.aclose()
 
+    def _note(self, call: Call, chunk: bytes) -> None:
+        """Keep a piece of a response; the first one has the id by which the next call may continue it."""
+        if not call.chunks and call.api == "openai-responses":
+            ids = _IDS.findall(_decoded_beginning(chunk, call.headers))
+            self._conversations.note_response(call.conversation, has_failed=call.status >= _ERRORS_FROM, ids=ids)
+        call.chunks.append(chunk)
+
     def _end(self, call: Call) -> None:
-        ids: list[str] = []
-        if call.api == "openai-responses" and not call.has_failed:
-            beginning = b"".join(call.chunks)[:_BEGINNING]
-            ids = [found.decode("utf-8", "replace") for found in _IDS.findall(beginning)]
-        self._conversations.end(call.conversation, has_failed=call.has_failed, now=time.monotonic(), response_ids=ids)
+        self._conversations.end(call.conversation, has_failed=call.has_failed, now=time.monotonic())
         if self._recorder is not None:
             self._recorder.add(call)
 
@@ -290,6 +295,16 @@ def _request_in(items: Sequence[Any]) -> str:
     spoken = [spoken_by_user(text) for text in said]
     words = [text for speaker, text in spoken if speaker == "person" and text]
     return next(reversed(words or said), "")
+
+
+def _decoded_beginning(chunk: bytes, headers: Mapping[str, str]) -> str:
+    """Return the beginning of a response whose first piece may be compressed."""
+    coding = {"content-encoding": headers.get("content-encoding", "identity")}
+    pieces = httpx.Response(200, headers=coding, stream=httpx.ByteStream(chunk)).iter_bytes()
+    try:
+        return next(pieces, b"")[:_BEGINNING].decode("utf-8", "replace")
+    except httpx.DecodingError:
+        return ""
 
 
 def _text_of(value: object) -> str:

@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, final
 
@@ -91,31 +91,40 @@ class Conversations:
             self._set_head(found, digests)
             found.system = marked
             found.in_flight += 1
+            found.has_failed = False
             found.is_dirty = True
             self._all.move_to_end(found.id)
             self.latest = found
         return found, items[known:]
 
-    def end(
-        self, conversation: Conversation, *, has_failed: bool, now: float, response_ids: Iterable[str] = ()
-    ) -> None:
-        """Note that a call was answered, or failed.
+    def note_response(self, conversation: Conversation, *, has_failed: bool, ids: Sequence[str] = ()) -> None:
+        """Note how a response begins. It is called before the client sees that, since the next call may follow at once.
+
+        Args:
+            conversation: The conversation.
+            has_failed: Whether it is not a good answer.
+            ids: The ids in it.
+        """
+        with self._lock:
+            conversation.has_failed = has_failed
+            for response_id in conversation.response_ids if ids else ():
+                self._by_response.pop(response_id, None)
+            conversation.response_ids = list(ids) or conversation.response_ids
+            for response_id in ids:
+                self._by_response[response_id] = conversation
+
+    def end(self, conversation: Conversation, *, has_failed: bool, now: float) -> None:
+        """Note that a call has ended.
 
         Args:
             conversation: Its conversation.
             has_failed: Whether it had no good answer.
             now: The time on a monotonic clock.
-            response_ids: The ids in the response.
         """
         with self._lock:
             conversation.in_flight -= 1
             conversation.has_failed = has_failed
             conversation.last_active = now
-            for response_id in conversation.response_ids:
-                self._by_response.pop(response_id, None)
-            conversation.response_ids = list(response_ids)
-            for response_id in conversation.response_ids:
-                self._by_response[response_id] = conversation
 
     def touch(self, conversation: Conversation, now: float) -> None:
         """Note that something was said about a conversation, from which the learner can learn.
@@ -167,7 +176,7 @@ class Conversations:
             fitting = [
                 conversation
                 for conversation in self._by_head.get(digests[known - 1], ())
-                if not conversation.in_flight and (conversation.has_failed or not is_whole)
+                if conversation.has_failed or not is_whole
             ]
             if fitting:
                 return max(fitting, key=lambda one: (one.system == system, one.last_active)), known
