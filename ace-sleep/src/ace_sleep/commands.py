@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -60,6 +61,8 @@ def sleep(
     model: str | None = None,
     budget: float = 0.5,
     minutes: float = 30.0,
+    nightly: str | None = None,
+    off: Annotated[bool, Flag] = False,
     yes: Annotated[bool, Flag] = False,
     as_json: Json = False,
     context: CommandContext,
@@ -74,6 +77,7 @@ def sleep(
 
         ace sleep --no-model
         ace sleep --agent codex --since 7d --project .
+        ace sleep --no-model --nightly 03:00
 
     Args:
         agent: Only sessions of this agent, such as codex; repeatable. [default: all whose sessions are found]
@@ -83,6 +87,8 @@ def sleep(
         model: The model that words the lessons. [env: ACE_MODEL]
         budget: The most that the model may cost, in US dollars.
         minutes: The most time for running commands. What was not looked at is looked at next time.
+        nightly: Instead of reading sessions now, do so every night at this time, such as 03:00, with the other options.
+        off: Remove what --nightly wrote.
         yes: Do not ask before sessions are first sent to a model.
         as_json: Print one JSON object.
         context: Provides the settings and the model.
@@ -96,6 +102,18 @@ def sleep(
 
     _check(project, budget, minutes)
     state = state_folder()
+    if off:
+        return _unscheduled()
+    if nightly is not None:
+        hour, minute = _time_of_day(nightly)
+        if not no_model:
+            _agree(context.settings(model=model).model, "", state, yes=yes)
+        options = {"--since": since, "--model": model, "--budget": f"{budget:g}", "--minutes": f"{minutes:g}"}
+        words = [word for name, value in options.items() if value is not None for word in (name, value)]
+        words += [word for name in agent or () for word in ("--agent", name)]
+        words += ["--project", str(project.absolute())] if project is not None else []
+        words += ["--no-model"] if no_model else []
+        return _scheduled(hour, minute, ["sleep", *words])
     with _one_night_at_a_time(state):
         settings = context.settings(model=model)
         begin = None if since is None else moment_of(since, "--since")
@@ -109,7 +127,7 @@ def sleep(
             note(f"ace: {problem}")
         asks_model = bool(found.count) and not no_model
         if asks_model:
-            _agree(settings.model or "the model on this machine", found, state, yes=yes)
+            _agree(settings.model, _about(found), state, yes=yes)
         with (
             Workspace(state / "work") as workspace,
             context.model(settings, assume_yes=yes) if asks_model else nullcontext() as client,
@@ -160,21 +178,65 @@ def _say(line: str) -> None:
         note(line)
 
 
-def _agree(name: str, found: Found, state: Path, *, yes: bool) -> None:
-    """Ask once before sessions are sent to a model."""
+def _agree(model: str | None, about: str, state: Path, *, yes: bool) -> None:
+    """Ask once before sessions are sent to a model.
+
+    Args:
+        model: The model; None for the one on this machine.
+        about: The sessions, for people.
+    """
     from ace_sleep.night import MOST_LESSONS
 
+    name = model or "the model on this machine"
     consent = state / "consent.json"
     known = json.loads(consent.read_text(encoding="utf-8")) if consent.exists() else []
     if name in known:
         return
+    if about:
+        note(about)
+    what = f"what failed and what worked in them is sent to {name}, in at most {MOST_LESSONS} short calls a night"
+    ask(what, assume_yes=yes)
+    consent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_file(consent, json.dumps([*known, name]).encode())
+
+
+def _about(found: Found) -> str:
     sessions = [session for pairs in found.sessions.values() for session, _ in pairs]
     agents = ", ".join(sorted({session.agent for session in sessions}))
     projects = ", ".join(sorted(common.parent.name for common in found.sessions))
-    note(f"{counted(len(sessions), 'session')} of {agents}, in {projects}")
-    what = f"what failed and what worked in them is sent to {name}, in at most {MOST_LESSONS} short calls a night"
-    ask(what, assume_yes=yes)
-    replace_file(consent, json.dumps([*known, name]).encode())
+    return f"{counted(len(sessions), 'session')} of {agents}, in {projects}"
+
+
+def _time_of_day(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text.strip())
+    if found is None:
+        raise UsageError(f"--nightly takes a time such as 03:00, got {text!r}")
+    return int(found[1]), int(found[2])
+
+
+def _scheduled(hour: int, minute: int, arguments: Sequence[str]) -> int:
+    from ace_sleep.nightly import NoSchedulerError, Schedule, schedule
+
+    try:
+        written = schedule(Schedule(hour, minute, arguments))
+    except (NoSchedulerError, OSError) as error:
+        note(f"ace: {error}")
+        return WITH_FAILURES
+    print_text("\n".join(written).rstrip())
+    print_text(f"\n`ace sleep` starts every night at {hour:02}:{minute:02}; `ace sleep --off` removes this")
+    return DONE
+
+
+def _unscheduled() -> int:
+    from ace_sleep.nightly import NoSchedulerError, remove
+
+    try:
+        removed = remove()
+    except (NoSchedulerError, OSError) as error:
+        note(f"ace: {error}")
+        return WITH_FAILURES
+    print_text("\n".join(f"removed: {what}" for what in removed) or "Nothing was scheduled.")
+    return DONE
 
 
 def _cost_of(client: LLMClientLike | None) -> float:
