@@ -40,8 +40,8 @@ _NETWORK: Final = re.compile(
 )
 _EDGE: Final = re.compile(r"^(?:[>E|]\s+|\s|\x1b\[[\d;]*m)+|\s+$|\x1b\[[\d;]*m")
 _ENVELOPE: Final = re.compile(
-    r"^(?:exit code|process exited with code|exited with code|chunk id|wall time|original token count|output|error)"
-    r"\b:?[\s\w.]*$",
+    r"(?:exit code|process exited with code|exited with code|wall time|original token count|process group pgid)"
+    r"[:\s]+[\d.]+(?: seconds)?|chunk id: \w+|output:|(?:directory|command): .*|[\w ]+: \(none\)|</?[a-z_]+>",
     re.IGNORECASE,
 )
 """What agents write around the output of a command."""
@@ -256,7 +256,7 @@ def error_line(output: str) -> str:
         'RuntimeError: SRC_ROOT is not set'
     """
     lines = [line for line in (_EDGE.sub("", line) for line in output.splitlines()) if line]
-    lines = [line for line in lines if not _ENVELOPE.match(line)]
+    lines = [line.removeprefix("Output: ") for line in lines if not _ENVELOPE.fullmatch(line)]
     exceptions = [found[0] for line in lines if (found := _EXCEPTION.search(line))]
     whole = [line for line in exceptions if not line.endswith("...")]
     failed = [line for line in lines if _FAILED.search(line)]
