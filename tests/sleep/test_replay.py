@@ -13,6 +13,7 @@ import pytest
 
 from tests.sleep.conftest import Machine
 from tests.support.agent_sessions import (
+    BEGAN,
     CHECK,
     COMMITTED,
     DIRECTLY,
@@ -242,3 +243,20 @@ def running() -> bool:
 
 def copies(machine: Machine) -> list[Path]:
     return [path for path in (machine.state / "work").iterdir() if path.is_dir()]
+
+
+def test_a_lesson_that_was_seen_twice_must_hold_in_the_states_of_both_sessions(machine: Machine) -> None:
+    first = machine.repo.git("rev-parse", "HEAD")
+    machine.repo.commit({"run_tests.py": "print('1 passed')\n"}, COMMITTED + timedelta(minutes=1))
+    second = machine.repo.git("rev-parse", "HEAD")
+    machine.repo.commit({"run_tests.py": CHECK}, COMMITTED + timedelta(minutes=2))
+    machine.codex(*MISTAKE, commit=first)
+    machine.codex(*MISTAKE, commit=second, began=BEGAN + timedelta(hours=1))
+    assert reasons(machine) == {"transient": 1}
+
+
+@pytest.mark.parametrize("commit", ["--output=/tmp/evil", "HEAD", "0" * 40])
+def test_a_commit_that_is_none_is_not_passed_to_git(machine: Machine, commit: str) -> None:
+    machine.codex(*MISTAKE, commit=commit, began=COMMITTED - timedelta(days=9))
+    assert reasons(machine) == {"not reproducible": 1}
+    assert not Path("/tmp/evil").exists()

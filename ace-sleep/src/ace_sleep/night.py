@@ -17,7 +17,7 @@ from ace_sleep.ledger import Ledger, NightRecord
 from ace_sleep.lessons import Lesson, Sighting, digest_of, word_with
 from ace_sleep.mining import mine
 from ace_sleep.projects import Project, StagedLesson, project_of
-from ace_sleep.proof import Proof, Prover
+from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.sandbox import Limits, Sandbox
 from ace_sleep.sessions import Session, SessionFile, read_sessions
@@ -192,12 +192,18 @@ class Night:
         repositories = {session.key: repository for session, repository in pairs}
         prover = Prover(self.sandbox, self.scratch, self.limits)
         proofs: list[tuple[Sighting, Proof]] = []
+        states: set[object] = set()
         for sighting in sightings:
-            pair = sighting.pair
+            pair, run = sighting.pair, sighting.session.run
+            commit = commit_of(run, repositories[sighting.session.key])
+            state = (commit, pair.before, pair.failed.command, pair.worked.command)
+            if state in states:
+                continue  # it would only show the same again
+            states.add(state)
             if any(self.redactor.find(call.command) for call in (pair.failed, pair.worked)):
                 proof = Proof("harmful", "it contains a secret")
             else:
-                proof = prover.prove(pair, sighting.session.run, repositories[sighting.session.key])
+                proof = prover.prove(pair, run, repositories[sighting.session.key])
             proofs.append((sighting, proof))
             self.say(f"{project.name}: {sighting.shown(pair.failed)}: {proof.verdict} {proof.detail}".rstrip())
             if sum(known.verdict == "proven" for _, known in proofs) >= _MOST_STATES or _is_final(proof):

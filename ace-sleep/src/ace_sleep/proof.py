@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +155,7 @@ def commit_of(run: Run, repository: Repository) -> str:
         run: The session.
         repository: Its repository.
     """
-    if run.commit:
+    if re.fullmatch(r"[0-9a-f]{7,64}", run.commit):  # a log may contain anything, such as an option of git
         return run.commit
     if run.started is None:
         return ""

@@ -72,7 +72,9 @@ class Repository:
             when: The time.
             branch: The branch; without one that exists, what is checked out counts.
         """
-        name = f"refs/heads/{branch}" if branch and self._line("rev-parse", "--verify", "--quiet", branch) else "HEAD"
+        name = f"refs/heads/{branch}"
+        if not branch or not self._line("rev-parse", "--verify", "--quiet", name):
+            name = "HEAD"
         return self._line("rev-list", "-1", f"--before={int(when.timestamp())}", name, "--")
 
     def _line(self, *arguments: str) -> str:
