@@ -79,7 +79,7 @@ def test_a_transient_failure_is_no_lesson(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["curl: (6) Could not resolve host: pypi.org", "ConnectionRefusedError: [Errno 111] Connection refused"]
+    "error", ["curl: (6) Could not resolve host: mirror.example", "ConnectionRefusedError: [Errno 111] Connection refused"]
 )
 def test_a_failure_of_the_network_is_no_lesson(machine: Machine, error: str) -> None:
     machine.claude(Shell(DIRECTLY, error, 1), Shell(RIGHT, "1 passed"))
@@ -255,8 +255,8 @@ def test_a_lesson_that_was_seen_twice_must_hold_in_the_states_of_both_sessions(m
     assert reasons(machine) == {"transient": 1}
 
 
-@pytest.mark.parametrize("commit", ["--output=/tmp/evil", "HEAD", "0" * 40])
+@pytest.mark.parametrize("commit", ["--output=evil", "HEAD", "0" * 40])
 def test_a_commit_that_is_none_is_not_passed_to_git(machine: Machine, commit: str) -> None:
     machine.codex(*MISTAKE, commit=commit, began=COMMITTED - timedelta(days=9))
     assert reasons(machine) == {"not reproducible": 1}
-    assert not Path("/tmp/evil").exists()
+    assert not (machine.repo.root / "evil").exists()

@@ -21,7 +21,7 @@ from ace_sleep.shell import is_allow_listed
 
 __all__ = ["Limits", "Outcome", "Place", "RefusedError", "Sandbox", "SandboxError", "best_sandbox", "sandboxes"]
 
-_HOME_INSIDE: Final = "/tmp/home"
+_HOME_INSIDE: Final = str(Path("/tmp", "home"))
 _SECONDS_TO_END: Final = 20
 _DEPENDENCIES: Final = (".venv", "venv", "node_modules")
 """Folders with installed packages, which no commit contains. A copy of a repository shows them read-only."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ace.plugins.access import targets_of
 from ace.plugins.specs import SkillbooksSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path  # every hook module loads this one, and few need it
 
 __all__ = ["KeptSkillbook", "kept_skillbooks"]
 
