@@ -96,7 +96,7 @@ def checked_arguments(
         def explained(error: TypeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
             called = _called(function, args)
             if not collects:
-                check_keywords(called, kwargs, known)
+                _check_call(function, args, kwargs, known)
             text = str(error).replace(f"{function.__qualname__}()", f"{called}()")
             return TypeError(f"{text}; {advice}" if advice else text)
 
@@ -118,8 +118,8 @@ def checked_arguments(
         def checked_before(*args: Any, **kwargs: Any) -> Any:
             unknown = kwargs.keys() - known
             if unknown:
-                called = _called(function, args)
-                check_keywords(called, kwargs, known if further is None else known.union(further(called, unknown)))
+                of_plugins = frozenset() if further is None else further(_called(function, args), unknown)
+                _check_call(function, args, kwargs, known.union(of_plugins))
             return checked(*args, **kwargs)
 
         return cast(F, checked_before)
@@ -143,6 +143,31 @@ def checked_class(decorated: type[T]) -> type[T]:
     initialise: Any = decorated.__init__
     setattr(decorated, "__init__", checked_arguments()(initialise))  # noqa: B010  # mypy refuses the assignment
     return decorated
+
+
+def _check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Iterable[str], known: set[str]) -> None:
+    """Check the keyword arguments of a call. The error names another constructor of the class that takes one of them.
+
+    Raises:
+        TypeError: One is unknown.
+    """
+    called = _called(function, args)
+    if function.__name__ == "__init__" and args:
+        kind = type(args[0])
+        for name in kwargs:
+            constructor = None if name in known else _constructor_taking(name, kind)
+            if constructor is not None:
+                raise TypeError(
+                    f"{called}() got an unexpected keyword argument {name!r}; {kind.__name__}.{constructor}() takes it"
+                )
+    check_keywords(called, kwargs, known)
+
+
+def _constructor_taking(name: str, kind: type) -> str | None:
+    for constructor in sorted(dir(kind)):
+        if constructor.startswith("from_") and name in inspect.signature(getattr(kind, constructor)).parameters:
+            return constructor
+    return None
 
 
 def check_keywords(called: str, passed: Iterable[str], known: Collection[str]) -> None:

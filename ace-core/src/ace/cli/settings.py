@@ -260,6 +260,16 @@ class Settings:
         return self.log_folder / "execution_traces.jsonl"
 
     @property
+    def proxy_folder(self) -> Path:
+        """The folder of `ace proxy`, with the runs that it has recorded and the queue of its learner."""
+        return self.log_folder / "proxy"
+
+    @property
+    def proxy_runs(self) -> Path:
+        """The folder of the runs that `ace proxy` has recorded and that have ended."""
+        return self.proxy_folder / "runs"
+
+    @property
     def insights(self) -> Path:
         """The file of the insights."""
         return self.log_folder / "insights.jsonl"

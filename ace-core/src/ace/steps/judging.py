@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.calls.calling import Calling, call_role
-from ace.calls.model_calls import redactor_for
+from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.cases import judged_trace, replies_in
 from ace.protocols.roles import FindsJudgementsLike
 from ace.steps.context_access import model_calls_for
-from ace.steps.trace_facts import traces_of, with_cases
+from ace.steps.trace_facts import secrets_of, traces_of, with_cases
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -34,7 +34,7 @@ async def with_judged_cases(
     allow: Collection[str] = (),
     can_be_asked_again: bool = False,
 ) -> tuple[ACEStepContext, StandardTrace]:
-    """Return the context with the cases of its traces, unless it already has them, and the trace with its corrections.
+    """Return the context with the secrets and cases of its traces, and the trace with its corrections.
 
     Those of a group are the cases of each of its traces. A reflector that satisfies `FindsJudgementsLike` is asked
     first, if a person wrote something after an answer.
@@ -48,6 +48,9 @@ async def with_judged_cases(
         allow: The classes of sensitive text that are not redacted.
         can_be_asked_again: As for `ace.cases.cases_of`.
     """
+    if "trace_secrets" not in ctx.metadata:
+        secrets = await calling.function(partial(secrets_of, read, current_call_scope().allow.union(allow)))
+        ctx = ctx.replace(metadata={**ctx.metadata, "trace_secrets": secrets})
     if "cases" in ctx.metadata:
         return ctx, read
     with model_calls_for(ctx, JUDGEMENT_ROLE, allow=allow):

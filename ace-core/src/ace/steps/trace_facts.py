@@ -10,7 +10,7 @@ That step is `ReflectStep`, unless insights or artifacts are written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -38,6 +38,7 @@ __all__ = [
     "read_trace_of",
     "redacted_case",
     "sample_cases",
+    "secrets_of",
     "traces_of",
     "values_to_hold",
     "was_corrected",
@@ -93,6 +94,18 @@ def read_trace_of(ctx: ACEStepContext) -> StandardTrace:
 
     found = _found(ctx)
     return read_trace(ctx.trace) if found is None or found.standard is None else found.standard
+
+
+def secrets_of(read: StandardTrace, allow: Collection[str]) -> tuple[str, ...]:
+    """Return the secrets in a trace, which are hidden wherever they are repeated, also in what is shortened.
+
+    Args:
+        read: The trace, as `read_trace` returns it.
+        allow: The classes of sensitive text that are not redacted.
+    """
+    from ace.redaction import Redactor  # slow to import
+
+    return tuple(Redactor(allow=allow).secrets_in(read))
 
 
 def with_trace_read(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
