@@ -33,7 +33,7 @@ async def with_judged_cases(
     allow: Collection[str] = (),
     can_be_asked_again: bool = False,
 ) -> tuple[ACEStepContext, StandardTrace]:
-    """Return the context with the secrets and cases of its trace, unless it has them, and the trace with its corrections.
+    """Return the context with the secrets and cases of its trace, unless it has them; and the trace, with corrections.
 
     A reflector that satisfies `FindsJudgementsLike` is asked first, if a person wrote something after an answer.
 
