@@ -102,13 +102,13 @@ CASES: dict[str, tuple[Make, dict[str, Any]]] = {
 @pytest.mark.parametrize(("make", "config"), CASES.values(), ids=CASES)
 def test_the_record_and_the_runner_agree(make: Make, config: dict[str, Any], *, is_async: bool) -> None:
     result = run(make([]), QUESTION, book(), config=config)
-    trace: dict[str, Any] = result_to_trace(result)
+    trace: Any = result_to_trace(result)
     kept: list[Any] = []
     agent = make([skillbook_middleware(record=kept.append)])
     with suppress(OSError, ZeroDivisionError, GraphRecursionError):
         asyncio.run(agent.ainvoke(QUESTION, config)) if is_async else agent.invoke(QUESTION, config)
     [record] = kept
-    recorded: dict[str, Any] = result_to_trace(record)
+    recorded: Any = result_to_trace(record)
     for name in ("question", "answer"):
         assert recorded[name] == trace[name]
     # A stored conversation with an answer does not say whether that is right.

@@ -151,7 +151,7 @@ def mark_interrupted_calls(messages: Iterable[Message]) -> None:
     """Move the calls that an interruption ended from `denied` to `interrupted`.
 
     Claude Code writes the same result for a call that the user rejected and for one that was running when the user
-    interrupted it. A note about the interruption follows; after a rejection with a reason, the model goes on.
+    interrupted it. A note about the interruption follows; after a rejection with a reason, the model continues.
 
     Args:
         messages: The messages in order.
