@@ -33,7 +33,9 @@ RUNS: Final = "runs"
 """The folder of those that can be learned from."""
 _MOST_WAITING: Final = 1_000
 """How many lines may wait for the disk."""
-_SECONDS_BETWEEN_LOOKS: Final = 0.5
+_LOOKS_PER_SILENCE: Final = 12
+_SHORTEST_WAIT: Final = 0.5
+"""How often silent conversations are looked for: several are handed over together, as a learner takes time to start."""
 _LONGEST_DATA: Final = 1_000
 """Longer texts that are data and not words, such as images, are not recorded."""
 _DATA_KEYS: Final = ("data", "image_url", "url", "file_data", "encrypted_content", "signature")
@@ -143,16 +145,17 @@ class Recorder:
 
     def _work(self) -> None:
         looked = time.monotonic()
+        wait = max(self._silence / _LOOKS_PER_SILENCE, _SHORTEST_WAIT)
         while True:
             try:
-                write = self._lines.get(timeout=_SECONDS_BETWEEN_LOOKS)
+                write = self._lines.get(timeout=wait)
                 if write is None:
                     break
                 self._attempt(write)
             except queue.Empty:
                 pass
             now = time.monotonic()
-            if now - looked >= _SECONDS_BETWEEN_LOOKS:
+            if now - looked >= wait:
                 looked = now
                 self._attempt(functools.partial(self._finish, now - self._silence))
         self._attempt(functools.partial(self._finish, float("inf")))
