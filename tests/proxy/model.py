@@ -31,7 +31,7 @@ def _chat(body: dict[str, Any]) -> Raw:
     reason = "stop"
     if body.get("tools") and body["messages"][-1]["role"] != "tool":
         function = {"name": "weather", "arguments": json.dumps(ARGUMENTS)}
-        message: dict[str, Any] = {
+        message = {
             "role": "assistant",
             "content": None,
             "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
