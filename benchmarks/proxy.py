@@ -127,13 +127,19 @@ def _serve(make: Callable[[httpx.AsyncClient], Any]) -> None:
 
 
 @contextlib.contextmanager
-def process(call: str, stderr: Any = None) -> Iterator[tuple[int, psutil.Process]]:
+def process(call: str, told: list[str] | None = None) -> Iterator[tuple[int, psutil.Process]]:
     """Run one of the functions above in a process of its own."""
     command = [sys.executable, "-c", f"from benchmarks.proxy import *; {call}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True) as child:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None and child.stdin is not None
         yield int(child.stdout.readline()), psutil.Process(child.pid)
         child.stdin.close()
+        assert child.stderr is not None
+        lines = child.stderr.read().splitlines()
+        if told is not None:
+            told += lines
 
 
 def make_book(folder: Path) -> None:
@@ -168,6 +174,10 @@ class Caller:
         answer = response.read()
         require(response.status == 200, f"status {response.status}: {answer[:200]!r}")
         return answer
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
 
 def cpu_of(child: psutil.Process) -> float:
@@ -243,12 +253,13 @@ def soak(calls: int) -> None:
         folder = Path(name)
         make_book(folder)
         command = f"ours('http://127.0.0.1:{port}', {name!r}, 1.0)"
-        with (folder / "told").open("w") as file, process(command, file) as (our_port, child):
+        told: list[str] = []
+        with process(command, told) as (our_port, child):
             phases = {"nothing": _nothing, "store locked": _locked, "disk full": _full, "learners killed": _killed}
             resident = [child.memory_info().rss]
             numbers = iter(range(10**9))
             for phase, fault in phases.items():
-                with fault(folder, child):
+                with fault(child, folder):
                     for _ in range(calls // len(phases)):
                         number = next(numbers)
                         _soak_call(our_port, number)
@@ -258,7 +269,6 @@ def soak(calls: int) -> None:
                 print(f"{phase}: {resident[-1] / 1e6:.0f} MB resident", flush=True)
         lost = int((folder / "lost").read_text())
         files = list((folder / "proxy" / "runs").glob("*.jsonl"))
-        told = (folder / "told").read_text().splitlines()
         require(len(files) + lost == calls, f"{len(files)} calls were recorded and {lost} lost, of {calls}")
         require(sum("runs are not recorded" in line for line in told) == 1, f"the loss was not reported once: {told}")
         print(f"{calls} calls, all answered; {len(files)} recorded, {lost} not (the disk was full); told: {told}")
@@ -266,22 +276,22 @@ def soak(calls: int) -> None:
 
 
 def _soak_call(port: int, number: int) -> None:
-    """Make a call on a connection of its own, which now and then is given up in the middle of the response."""
+    """Make a call on a connection of its own."""
     is_stream = number % 3 == 0
     caller = Caller(port)
     answer = caller.call(body_of(random.choice((2, 10)), is_stream=is_stream, number=number))
     is_whole = answer.endswith(b"[DONE]\n\n") if is_stream else answer == ANSWER.encode()
     require(is_whole, f"call {number} was changed")
-    caller._connection.close()
+    caller.close()
 
 
 @contextlib.contextmanager
-def _nothing(folder: Path, child: psutil.Process) -> Iterator[None]:
+def _nothing(child: psutil.Process, folder: Path) -> Iterator[None]:
     yield
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, child: psutil.Process) -> Iterator[None]:
+def _locked(child: psutil.Process, folder: Path) -> Iterator[None]:
     with contextlib.closing(sqlite3.connect(folder / "skills.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
@@ -289,7 +299,7 @@ def _locked(folder: Path, child: psutil.Process) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _full(folder: Path, child: psutil.Process) -> Iterator[None]:
+def _full(child: psutil.Process, folder: Path) -> Iterator[None]:
     """Let the process write nothing: its calls fail as on a full disk."""
     before = resource.prlimit(child.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (0, before[1]))
@@ -299,7 +309,7 @@ def _full(folder: Path, child: psutil.Process) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _killed(folder: Path, child: psutil.Process) -> Iterator[None]:
+def _killed(child: psutil.Process, folder: Path) -> Iterator[None]:
     yield
 
 

@@ -1,5 +1,8 @@
-"""Agents of other frameworks, which are installed elsewhere: `ACE_FRAMEWORKS_PYTHON` names a Python with some of them,
-and `ACE_FRAMEWORKS_NODE` a folder in which npm has installed `ai` and `@ai-sdk/openai`."""
+"""Agents of other frameworks, which are installed elsewhere.
+
+`ACE_FRAMEWORKS_PYTHON` names a Python that has some of them, and `ACE_FRAMEWORKS_NODE` a folder in which npm has
+installed `ai` and `@ai-sdk/openai`.
+"""
 
 from __future__ import annotations
 

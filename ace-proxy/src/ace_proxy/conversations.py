@@ -15,8 +15,8 @@ from ace.integrations import Record
 
 __all__ = ["Conversation", "Conversations"]
 
-_MOST: Final = 10_000
-"""How many conversations are remembered. A longer forgotten one that continues becomes another run."""
+_MOST: Final = 2_000
+"""How many conversations are remembered after they were handed over. A forgotten one that continues is a new run."""
 
 
 @dataclass(eq=False, slots=True)

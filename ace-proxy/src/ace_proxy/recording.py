@@ -22,6 +22,7 @@ import httpx
 
 from ace.integrations import Record, open_private
 from ace_proxy.conversations import Conversation, Conversations
+from ace_proxy.reports import OnceReport
 
 __all__ = ["OPEN", "RUNS", "VERSION", "Call", "Recorder"]
 
@@ -98,7 +99,7 @@ class Recorder:
         self._conversations = conversations
         self._hand_over = hand_over
         self._silence = silence
-        self._tell = tell
+        self._report = OnceReport(tell)
         self._lost = 0
         self._lines: queue.Queue[Callable[[], None] | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="ace-proxy-recorder", daemon=True)
@@ -141,7 +142,7 @@ class Recorder:
         try:
             self._lines.put_nowait(write)
         except queue.Full:
-            self._lose("the disk is too slow")
+            self._lose("the disk is too slow", 1)
 
     def _work(self) -> None:
         looked = time.monotonic()
@@ -151,7 +152,7 @@ class Recorder:
                 write = self._lines.get(timeout=wait)
                 if write is None:
                     break
-                self._attempt(write)
+                self._attempt(write, lost=1)
             except queue.Empty:
                 pass
             now = time.monotonic()
@@ -160,16 +161,15 @@ class Recorder:
                 self._attempt(functools.partial(self._finish, now - self._silence))
         self._attempt(functools.partial(self._finish, float("inf")))
 
-    def _attempt(self, action: Callable[[], None]) -> None:
+    def _attempt(self, action: Callable[[], None], *, lost: int = 0) -> None:
         try:
             action()
-        except (OSError, ValueError, RecursionError) as error:
-            self._lose(str(error))
+        except Exception as error:  # the thread must live on, or nothing would be recorded any more
+            self._lose(str(error) or type(error).__name__, lost)
 
-    def _lose(self, reason: str) -> None:
-        self._lost += 1
-        if self._lost == 1:
-            self._tell(f"runs are not recorded: {reason}; model calls are not affected")
+    def _lose(self, reason: str, lost: int) -> None:
+        self._lost += lost
+        self._report(f"runs are not recorded: {reason}; model calls are not affected")
 
     def _write(self, conversation: Conversation, line: bytes) -> None:
         path = self._folder / RUNS / f"{conversation.id}.jsonl"
@@ -220,6 +220,8 @@ def _append(path: Path, line: bytes) -> None:
                 raise OSError("the disk is full")
         except OSError:
             os.ftruncate(file.fileno(), size)
+            if not size:
+                path.unlink(missing_ok=True)
             raise
 
 
