@@ -714,6 +714,47 @@ class Skillbook:
         """
         return self._changed(lambda at: operations.rejected(self._state, at, skill_id, because), skill_id)
 
+    @checked_arguments()
+    def undo_decisions(self, skill_ids: Collection[str]) -> list[Skill]:
+        """Undo the last acceptance or rejection of skills, and return them with the status and reason from before.
+
+        Other changes to a skill, such as a new text or counters, are kept. If one of the skills has no decision to
+        undo, none is changed.
+
+        Args:
+            skill_ids: The ids of the skills.
+
+        Raises:
+            SkillbookHistoryError: If the skillbook has no store.
+            ValueError: If there is no such skill, it was never accepted or rejected, or it is pending, removed or
+                merged into another one.
+
+        Example:
+            >>> import tempfile
+            >>> book = Skillbook.open(Path(tempfile.mkdtemp()) / "skills.db")
+            >>> lesson = UpdateOperation("ADD", section="a", content="Check the units.", pending="not judged")
+            >>> id = book.apply_update(UpdateBatch("", [lesson])).applied[0].skill_id
+            >>> book.accept_skill(id).status, book.undo_decisions([id])[0].status
+            ('active', 'pending')
+        """
+        check_names("skill_ids", skill_ids)
+        with self._lock:
+            ids, at = list(dict.fromkeys(skill_ids)), self._now()
+            for event in [operations.decision_undone(self._state, at, id, self._before_decision(id)) for id in ids]:
+                self._make(event)
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return [self._state.skills[id] for id in ids]
+
+    def _before_decision(self, skill_id: str) -> Skill | None:
+        """Return a skill as it was before it was last accepted or rejected; None if it never was."""
+        decisions = [
+            entry.version
+            for entry in self.blame(skill_id)
+            if isinstance(entry.event, Updated) and entry.event.status is not None
+        ]
+        return self._bound().state_at(decisions[-1] - 1).skills.get(skill_id) if decisions else None
+
     def _changed(self, event: Callable[[str], Event], skill_id: str) -> Skill:
         """Make the event of a time, and return the skill after it."""
         with self._lock:
