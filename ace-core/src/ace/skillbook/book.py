@@ -290,9 +290,32 @@ class Skillbook:
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
-        from ace.skillbook.text_formats import write_skill_folder  # only needed for text
+        from ace.skillbook.skill_folders import write_skill_folder  # only needed for text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
+
+    def save_skill_folders(self, folder: str | Path) -> list[Path]:
+        """Write the active skills as skill folders for coding agents: one for each section, with its `SKILL.md`.
+
+        Their descriptions quote the questions that the skills were learned from, so that an agent opens the right one.
+        Folders that were written before for sections without an active skill are removed.
+
+        Args:
+            folder: The folder of the skill folders, such as `.claude/skills`.
+
+        Returns:
+            The `SKILL.md` files.
+
+        Example:
+            >>> import tempfile
+            >>> book = Skillbook()
+            >>> _ = book.add_skill("Unit checks", "Convert before you add.")
+            >>> [file.parent.name for file in book.save_skill_folders(tempfile.mkdtemp())]
+            ['unit-checks']
+        """
+        from ace.skillbook.skill_folders import write_skill_folders  # only needed for text
+
+        return write_skill_folders(folder, self.skills(include_invalid=True))
 
     def close(self) -> None:
         """Commit deferred changes and release the store; without a store, do nothing.
