@@ -295,14 +295,16 @@ def test_the_name_of_a_gate_in_place_of_a_gate_is_told_what_to_give() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "constructor"),
+    ("runner", "argument", "constructor"),
     [
-        (lambda: ACELiteLLM(model="gpt-4o-mini"), "ACELiteLLM.from_model()"),
-        (lambda: ACE(model="gpt-4o-mini"), "ACE.from_model()"),
-        (lambda: ACE(client=object()), "ACE.from_client()"),
-        (lambda: TraceAnalyser(model="gpt-4o-mini"), "TraceAnalyser.from_model()"),
+        (ACELiteLLM, "model", "ACELiteLLM.from_model()"),
+        (ACE, "model", "ACE.from_model()"),
+        (ACE, "client", "ACE.from_client()"),
+        (TraceAnalyser, "model", "TraceAnalyser.from_model()"),
     ],
 )
-def test_an_argument_of_another_constructor_is_answered_with_it(call: Callable[[], object], constructor: str) -> None:
+def test_an_argument_of_another_constructor_is_answered_with_it(
+    runner: Callable[..., object], argument: str, constructor: str
+) -> None:
     with pytest.raises(TypeError, match=rf"{re.escape(constructor)} takes it$"):
-        call()
+        runner(**{argument: "gpt-4o-mini"})
