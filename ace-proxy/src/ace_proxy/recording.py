@@ -29,7 +29,7 @@ __all__ = ["OPEN", "RUNS", "VERSION", "Call", "Recorder"]
 VERSION: Final = 1
 """The version of the format, in the field `ace_proxy` of each line."""
 OPEN: Final = "open"
-"""The folder of the conversations that still go on."""
+"""The folder of the conversations that may continue."""
 RUNS: Final = "runs"
 """The folder of those that can be learned from."""
 _MOST_WAITING: Final = 1_000
