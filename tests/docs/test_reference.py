@@ -23,6 +23,7 @@ INTEGRATIONS = [
     "ace_opik",
     "ace_otel",
     "ace_postgres",
+    "ace_proxy",
     "ace_server",
 ]
 

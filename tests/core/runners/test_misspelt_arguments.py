@@ -281,3 +281,17 @@ def test_an_error_inside_the_function_keeps_its_own_words(tmp_path: Path) -> Non
     runner = ACE.from_roles(**{**ROLES, "agent": Answers()}, environment=Demanding())
     [result] = runner.run([Sample("q")])
     assert str(result.error) == "Demanding.evaluate() missing 1 required thing"
+
+
+@pytest.mark.parametrize(
+    ("call", "constructor"),
+    [
+        (lambda: ACELiteLLM(model="gpt-4o-mini"), "ACELiteLLM.from_model()"),
+        (lambda: ACE(model="gpt-4o-mini"), "ACE.from_model()"),
+        (lambda: ACE(client=object()), "ACE.from_client()"),
+        (lambda: TraceAnalyser(model="gpt-4o-mini"), "TraceAnalyser.from_model()"),
+    ],
+)
+def test_an_argument_of_another_constructor_is_answered_with_it(call: Callable[[], object], constructor: str) -> None:
+    with pytest.raises(TypeError, match=rf"{re.escape(constructor)} takes it$"):
+        call()

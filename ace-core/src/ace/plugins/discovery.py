@@ -44,6 +44,7 @@ RESERVED: Final = {
     "opik": "ace-opik",
     "otel": "ace-otel",
     "postgres": "ace-postgres",
+    "proxy": "ace-proxy",
     "server": "ace-server",
 }
 """The names of integrations, each with the only distribution that may use it."""

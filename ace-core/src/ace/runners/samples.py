@@ -39,6 +39,7 @@ __all__ = [
     "TraceGroup",
     "check_context",
     "check_items",
+    "claimed_contents",
     "content_of",
     "growing_record",
     "inputs_digest",
@@ -208,6 +209,15 @@ class Content:
         if self.members:
             return {"members": list(self.members)}
         return {"content": self.digest} if self.whole is None else {"content": self.digest, "whole": list(self.whole)}
+
+
+def claimed_contents(note: Mapping[str, Any]) -> list[str]:
+    """Return the digests of the contents that a run claims before it pays for an input.
+
+    Args:
+        note: The note on the content, see `Content.note`; empty if the input cannot be read.
+    """
+    return [*filter(None, note.get("members", ())), *([note["content"]] if "content" in note else [])]
 
 
 def content_of(item: object, *, can_grow: bool = False) -> Content:
@@ -397,6 +407,8 @@ class SampleInFlight:
     """When it was drawn, by the monotonic clock."""
     content: Mapping[str, object] = field(default_factory=dict)
     """What is noted about its content, so that a later run recognises it; see `ace.runners.run_record`."""
+    claims: Sequence[str] = ()
+    """The contents that the run has claimed for it, see `ContentClaims`."""
 
     @property
     def place(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
@@ -60,6 +61,7 @@ def command(
     loop: LoopFlags = _DEFAULT_LOOP,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
     again: Annotated[bool, Flag] = False,
+    from_proxy: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -88,12 +90,15 @@ def command(
         validation: Options of the validation.
         again: Also process traces that this skillbook has already learned from. By default, they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
+        from_proxy: Learn from the runs that ace proxy has recorded in the folder of the setting logs.
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     settings = run.settings(options)
     if settings.group is not None and settings.reflector != "recursive":
         raise UsageError("--group requires --reflector recursive")
+    if from_proxy:
+        path = [*(path or []), str(_recorded_by_proxy(settings))]
     place = SkillbookPlace(settings.skillbook)
     choice = loop.checked(path or [], settings, place, run, validation)
     if not path and not choice.is_loop:
@@ -130,6 +135,13 @@ def command(
 
     with observing(command.journal):
         return watch(plan, lambda book: command.journal.begin(book, None), choice.tasks)
+
+
+def _recorded_by_proxy(settings: Settings) -> Path:
+    """Return the folder of the runs that `ace proxy` has recorded."""
+    if not settings.proxy_runs.is_dir():
+        raise UsageError(f"no runs are recorded in {str(settings.proxy_runs)!r}; `ace proxy` records them")
+    return settings.proxy_runs
 
 
 @dataclass(kw_only=True)
@@ -191,12 +203,15 @@ class Learn(LearningCommand):
         ]
 
     def learns_once(self, place: SkillbookPlace) -> bool:
-        """Return whether inputs that an earlier run has learned are skipped, which requires a store."""
-        return place.keeps_history and not self.again
+        """Return whether inputs that an earlier run has learned are skipped, which requires a store.
+
+        Offline learning consolidates what was learned from all attempts, also from those that were learned online.
+        """
+        return place.keeps_history and not self.again and not self.choice.is_offline
 
     def why_not_once(self, place: SkillbookPlace) -> str:
         """Return a note that an existing .json skillbook does not record what it has learned from."""
-        if place.keeps_history or self.again or place.file is None or not place.file.exists():
+        if place.keeps_history or self.again or self.choice.is_offline or place.file is None or not place.file.exists():
             return ""
         return (
             f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ace._internal.managed_block import ManagedBlockError, read_managed_block
 from ace.cli.console import note, print_table, print_text, visible
-from ace.cli.errors import UsageError
+from ace.cli.errors import UsageError, near_file
 from ace.cli.settings import clock_from_environment
 from ace.cli.skillbooks.opening import is_store
 from ace.cli.skillbooks.selection import part_of
@@ -180,7 +180,8 @@ def read_source_books(location: str) -> list[SourceBook]:
         return [_read(str(file)) for file in _skill_files(path)]
     if not has_scheme(location) and not path.exists():
         raise UsageError(
-            f"no such file: {shown_location(location)!r}; give the path of a skillbook, a playbook or a Markdown list"
+            f"no such file: {shown_location(location)!r}{near_file(path) or ';'} "
+            "give the path of a skillbook, a playbook or a Markdown list"
         )
     return [_read(location)]
 
