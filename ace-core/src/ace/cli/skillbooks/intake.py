@@ -18,6 +18,7 @@ from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
 from ace.skillbook.locations import has_scheme, shown_location
+from ace.skillbook.skill_folders import SKILL_FILE
 from ace.skillbook.text_formats import bullet_lines_in, has_skills
 
 __all__ = [
@@ -35,8 +36,6 @@ __all__ = [
     "take_new",
     "taken_ids",
 ]
-
-SKILL_FILE = "SKILL.md"
 
 
 @dataclass(frozen=True, slots=True)
