@@ -102,3 +102,11 @@ def test_an_instruction_in_a_session_does_not_change_the_lesson(machine: Machine
     machine.claude(Shell(DIRECTLY, injected, 1), Shell(RIGHT, "1 passed"), began=BEGAN + timedelta(hours=1))
     found = machine.sleep()
     assert [lesson["text"] for lesson in found["lessons"]] == [LESSON]
+
+
+def test_undo_removes_the_lesson_from_the_file_and_makes_it_pending_again(machine: Machine) -> None:
+    accepted(machine)
+    done = machine.ace("undo", "commands-00001")
+    assert done.code == 0, done.err
+    assert LESSON not in (machine.repo.root / "AGENTS.md").read_text("utf-8")
+    assert [skill["id"] for skill in machine.ace("review", "--json").data["pending"]] == ["commands-00001"]

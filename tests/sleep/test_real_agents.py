@@ -37,7 +37,8 @@ def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]
         if SECOND in turn.question:
             prompts.append(turn.prompt)
             return "Done again."
-        return [agent.shell(DIRECTLY), agent.shell(RIGHT), "Done."][turn.results]
+        actions: list[Action] = [agent.shell(DIRECTLY), agent.shell(RIGHT), "Done."]
+        return actions[turn.results]
 
     with agent.model(script) as model:
         home = AgentHome(agent, tmp_path / "home", model.url)
