@@ -24,7 +24,7 @@ _RECIPES: Final[tuple[Recipe, ...]] = (
     ("GitHub, of an action", "Run actions/checkout\n  with token @@ failed", lambda p: p.checked("ghs_")),
     ("GitLab", "curl -H 'PRIVATE-TOKEN: @@' https://gitlab.com/api/v4/projects", lambda p: "glpat-" + p.mixed(20)),
     ("GitLab runner", "gitlab-runner register --token @@ --url https://gitlab.com", lambda p: "glrt-" + p.mixed(20)),
-    ("npm", "//registry.npmjs.org/:_authToken=@@\nalways-auth=true", lambda p: p.checked("npm_")),
+    ("npm", "//npm.acme.example/:_authToken=@@\nalways-auth=true", lambda p: p.checked("npm_")),
     ("PyPI", "[pypi]\nusername = __token__\npassword = @@\n", lambda p: "pypi-AgEIcHlwaS5vcmc" + p.url_safe(120)),
     (
         "AWS key id",
