@@ -82,6 +82,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.reflection
 	python -m benchmarks.tracing
 	python -m benchmarks.opik
+	python -m benchmarks.proxy
 	python -m benchmarks.server
 	python -m benchmarks.comparison
 

@@ -124,7 +124,7 @@ def test_only_one_process_at_a_time_has_a_lock(path: Path, tmp_path: Path) -> No
     assert counter.read_text() == "600"
 
 
-def test_nobody_is_refused_because_the_file_is_being_deleted(path: Path) -> None:
+def test_no_one_is_refused_because_the_file_is_being_deleted(path: Path) -> None:
     processes = [run(OWN_NAME, path, str(number)) for number in range(4)]
     for process in processes:
         process.communicate()

@@ -91,6 +91,12 @@ def inspect_everything(world: World, target: list[str]) -> None:
     wrong = ["--tool-name", "ace.ask", "--tool-arg", "session_id=s"]
     refused = inspect(world, target, "tools/call", *wrong, expected=INSPECTED_ERROR)
     assert refused["content"][0]["text"].startswith("ACE_MCP_VALIDATION_ERROR: ace.ask: question: Field required")
+    without_session = inspect(
+        world, target, "tools/call", "--tool-name", "ace.ask", "--tool-arg", "question=What about kelp?"
+    )
+    assert without_session["structuredContent"]["session_id"] == "default"
+    [listed] = inspect(world, target, "resources/list")["resources"]
+    assert listed["uri"] == "ace://skillbook/default"
     templates = inspect(world, target, "resources/templates/list")["resourceTemplates"]
     assert [template["name"] for template in templates] == ["skillbook", "skill"]
     page = inspect(world, target, "resources/read", "--uri", f"ace://skill/s/{kelp}")

@@ -162,7 +162,11 @@ def test_resources_and_the_prompt_show_skills_without_a_model(world: World, tran
                 "ace://skillbook/{session_id}",
                 "ace://skill/{session_id}/{id}",
             ]
+            [listed] = (await client.list_resources()).resources
+            assert str(listed.uri) == "ace://skillbook/default"
+            [of_default] = (await client.read_resource(listed.uri)).contents
             [page] = (await client.read_resource("ace://skillbook/s")).contents
+            assert of_default.model_dump(exclude={"uri"}) == page.model_dump(exclude={"uri"})
             assert isinstance(page, TextResourceContents)
             assert page.mime_type == "text/markdown"
             assert "Remember LESSON tides." in page.text

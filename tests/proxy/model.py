@@ -51,7 +51,7 @@ def _chat(body: dict[str, Any]) -> Raw:
         ]
     else:
         deltas += [{"content": piece} for piece in _pieces(message["content"])]
-    chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"index": 0, "delta": {}, "finish_reason": reason})
     head["object"] = "chat.completion.chunk"
     events: list[object] = [{**head, "choices": [chunk]} for chunk in chunks]

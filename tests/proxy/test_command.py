@@ -113,7 +113,7 @@ def test_what_is_recorded_is_learned_when_the_user_wants(project: Project) -> No
     assert "learn: ace learn --from-proxy" in done.err
     assert project.queue.waiting() == [] and not (project.folder / "skills.db").exists()
     learned = ace("learn", "--from-proxy", folder=project.folder, environ=project.environ)
-    assert learned.code == 0 and "1 new skill" in learned.out
+    assert learned.code == 0 and "1 new skill" in learned.err
     assert project.skills() == [LESSON]
 
 
@@ -251,7 +251,7 @@ def test_a_learner_that_is_killed_leaves_its_run_for_the_next_one(project: Proje
             for process in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     is_learner = b"ace_proxy.learner" in process.read_bytes()
-                    if is_learner and os.readlink(process.parent / "cwd").startswith(str(project.folder)):
+                    if is_learner and str((process.parent / "cwd").readlink()).startswith(str(project.folder)):
                         os.kill(int(process.parent.name), signal.SIGKILL)
                 except (FileNotFoundError, ProcessLookupError):
                     continue

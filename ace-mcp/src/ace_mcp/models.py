@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from ace_mcp.config import MCPServerConfig
 
 __all__ = [
+    "DEFAULT_SESSION",
     "AskInput",
     "AskOutput",
     "GetSkillbookInput",
@@ -68,11 +69,14 @@ class AtMost:
 
 PromptText = Annotated[str, AtMost("max_prompt_chars", "maxLength", "characters")]
 """A text that is sent to the model."""
+DEFAULT_SESSION: Final = "default"
+"""The session of clients that name none."""
 SessionId = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
-        description="Names the session: letters, digits and . _ : @ -, at most 128 of them. New sessions are opened.",
+        description="Names the session: letters, digits and . _ : @ -, at most 128 of them. New sessions are opened. "
+        "Leave it out if you need only one.",
     ),
 ]
 
@@ -93,7 +97,7 @@ class UseSkillsInput(ToolInput):
     """The arguments of the prompt `use_skills`."""
 
     question: PromptText = Field(min_length=1, description="The question or task.")
-    session_id: SessionId = Field(default="default", description="The session whose skills are used.")
+    session_id: SessionId = Field(default=DEFAULT_SESSION, description="The session whose skills are used.")
 
 
 class SessionConfig(ToolInput):
@@ -107,7 +111,7 @@ class SessionConfig(ToolInput):
 class AskInput(ToolInput):
     """The arguments of `ace.ask`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     question: PromptText = Field(min_length=1, description="The question or task.")
     context: PromptText = Field(default="", description="Further material for the answer.")
     session_config: SessionConfig | None = Field(default=None, description=_MODEL)
@@ -139,7 +143,7 @@ class SampleInput(ToolInput):
 class LearnSampleInput(ToolInput):
     """The arguments of `ace.learn.sample`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     samples: Annotated[list[SampleInput], AtMost("max_samples_per_call", "maxItems", "samples")] = Field(
         min_length=1, description="The questions. The agent answers each, and learns from the answer."
     )
@@ -150,7 +154,7 @@ class LearnSampleInput(ToolInput):
 class LearnFeedbackInput(ToolInput):
     """The arguments of `ace.learn.feedback`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     question: PromptText = Field(min_length=1, description="The question that was answered.")
     answer: PromptText = Field(min_length=1, description="The answer.")
     feedback: PromptText = Field(min_length=1, description="What was right or wrong about the answer.")
@@ -165,7 +169,7 @@ class LearnFeedbackInput(ToolInput):
 class LearnTraceInput(ToolInput):
     """The arguments of `ace.learn.trace`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     trace: Annotated[JsonValue, AtMost("max_prompt_chars", "maxLength", "characters of JSON", of_json=True)] = Field(
         description="What an agent did, in any form: messages, a record with question and answer, the log of "
         "a session, spans, or text. It may hold several runs."
@@ -220,7 +224,7 @@ class LearnTraceOutput(LearnOutput):
 class GetSkillbookInput(ToolInput):
     """The arguments of `ace.skillbook.get`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     limit: int = Field(default=20, ge=1, le=200, description="The maximum number of skills.")
     query: PromptText | None = Field(default=None, min_length=1, description="Return matching skills, best first.")
     section: str | None = Field(default=None, min_length=1, max_length=200, description="Return only its skills.")
@@ -274,7 +278,7 @@ class GetSkillbookOutput(BaseModel):
 class SkillbookFileInput(ToolInput):
     """The arguments of `ace.skillbook.save` and `ace.skillbook.load`."""
 
-    session_id: SessionId
+    session_id: SessionId = DEFAULT_SESSION
     path: str = Field(
         min_length=1, max_length=1000, description="A file below the folder for skillbooks, such as team.json."
     )

@@ -25,6 +25,7 @@ from mcp.types import (
     Prompt,
     PromptArgument,
     PromptMessage,
+    Resource,
     ResourceTemplate,
     TextContent,
     Tool,
@@ -36,7 +37,7 @@ from ace.cli import CommandContext
 from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, UsageError
 from ace_mcp.config import MCPServerConfig
 from ace_mcp.errors import ErrorCode, MCPToolError, refused_arguments
-from ace_mcp.models import SessionArguments, SessionConfig, UseSkillsInput, input_schema
+from ace_mcp.models import DEFAULT_SESSION, SessionArguments, SessionConfig, UseSkillsInput, input_schema
 from ace_mcp.sessions import OpenModel, SessionModel, SessionRegistry
 from ace_mcp.stopping import Stop
 from ace_mcp.tools import SkillbookTools, matching
@@ -55,8 +56,8 @@ T = TypeVar("T")
 Arguments = TypeVar("Arguments", bound=BaseModel)
 
 INSTRUCTIONS = (
-    "These tools answer with a skillbook of what earlier work has taught, and add to it. Choose one session_id for "
-    "your conversation. Ask with ace.ask, then report with ace.learn.feedback whether the answer was right."
+    "These tools answer with a skillbook of what earlier work has taught, and add to it. Give no session_id, or "
+    "always the same one. Ask with ace.ask, then report with ace.learn.feedback whether the answer was right."
 )
 _BUG = "a bug in the server; its log on standard error shows where"
 _PROMPT = "use_skills"
@@ -121,6 +122,20 @@ class SkillbookServer(MCPServer[None]):
             content=[TextContent(type="text", text=tool.as_text(output))],
             structured_content=output.model_dump(mode="json"),
         )
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the skillbook of the session that is used by default, unless it does not exist yet."""
+        if not self.sessions.has_book(DEFAULT_SESSION):
+            return []
+        return [
+            Resource(
+                uri=_SKILLBOOK_URI.format(session_id=DEFAULT_SESSION),
+                name="skillbook",
+                title="Skillbook",
+                description="What earlier work has taught.",
+                mime_type="text/markdown",
+            )
+        ]
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
         """Return the templates of the resources for sessions and skills."""

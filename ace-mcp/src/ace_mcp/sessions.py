@@ -169,6 +169,16 @@ class SessionRegistry:
                 self._stops.discard(stop)
                 self._changed.notify_all()
 
+    def has_book(self, session_id: str) -> bool:
+        """Return whether there is a skillbook to read for a session, which need not be open.
+
+        Args:
+            session_id: The id.
+        """
+        with self._changed:
+            is_open = session_id in self._sessions
+        return is_open or not self._config.separate_books or self._place_of(session_id).exists()
+
     @contextmanager
     def reading(self, session_id: str) -> Iterator[Skillbook]:
         """Read the current skillbook of a session, without opening the session.

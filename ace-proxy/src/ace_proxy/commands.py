@@ -19,7 +19,7 @@ from ace.skillbook import has_scheme
 from ace_proxy.loopback import is_loopback
 
 if TYPE_CHECKING:
-    from ace.cli.settings import Settings
+    from ace.cli import Settings
     from ace_proxy.conversations import Conversations
     from ace_proxy.recording import Recorder
     from ace_proxy.skills import SkillSource

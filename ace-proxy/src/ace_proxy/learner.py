@@ -50,7 +50,10 @@ def queue_runs(queue: JobQueue, files: Sequence[Path], settings: LearnerSettings
     """
     for file in files:
         queue.add({"run": str(file), **asdict(settings)})
-    queue.start_learner(_MODULE)
+    with queue.lock() as is_free:
+        pass
+    if is_free:  # otherwise a learner is at work, and reads the queue again before it ends
+        queue.start_learner(_MODULE)
 
 
 def main() -> int:
@@ -84,11 +87,11 @@ def _learn(queue: JobQueue, job: Job) -> bool:
 
 def _command(job: Job, left: float) -> list[str]:
     """Return what follows `ace`."""
-    given = {name: job.field(name) for name in ("skillbook", "model", "api_base") if job.field(name)}
-    options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
-    model = CommandContext("proxy").settings(**given).model
+    named = {name: job.field(name) for name in ("skillbook", "model", "api_base") if job.field(name)}
+    options = [word for name, value in named.items() for word in (f"--{name.replace('_', '-')}", value)]
+    model = CommandContext("proxy").settings(**named).model
     has_price = model is None or price_of_model(model) is not None  # without a model, it is one of this machine
-    return ["learn", job.field("run"), "--yes", *options, *(["--max-cost", f"{left:.6f}"] if has_price else [])]
+    return ["learn", job.field("run"), "--yes", *options, *(["--max-cost", f"{left:.12f}"] if has_price else [])]
 
 
 def _log(text: str) -> None:

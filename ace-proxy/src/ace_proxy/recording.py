@@ -22,18 +22,21 @@ import httpx
 
 from ace.integrations import Record, open_private
 from ace_proxy.conversations import Conversation, Conversations
+from ace_proxy.reports import OnceReport
 
 __all__ = ["OPEN", "RUNS", "VERSION", "Call", "Recorder"]
 
 VERSION: Final = 1
 """The version of the format, in the field `ace_proxy` of each line."""
 OPEN: Final = "open"
-"""The folder of the conversations that still go on."""
+"""The folder of the conversations that may continue."""
 RUNS: Final = "runs"
 """The folder of those that can be learned from."""
 _MOST_WAITING: Final = 1_000
 """How many lines may wait for the disk."""
-_SECONDS_BETWEEN_LOOKS: Final = 0.5
+_LOOKS_PER_SILENCE: Final = 12
+_SHORTEST_WAIT: Final = 0.5
+"""How often silent conversations are looked for: several are handed over together, as a learner takes time to start."""
 _LONGEST_DATA: Final = 1_000
 """Longer texts that are data and not words, such as images, are not recorded."""
 _DATA_KEYS: Final = ("data", "image_url", "url", "file_data", "encrypted_content", "signature")
@@ -96,7 +99,7 @@ class Recorder:
         self._conversations = conversations
         self._hand_over = hand_over
         self._silence = silence
-        self._tell = tell
+        self._report = OnceReport(tell)
         self._lost = 0
         self._lines: queue.Queue[Callable[[], None] | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="ace-proxy-recorder", daemon=True)
@@ -139,34 +142,34 @@ class Recorder:
         try:
             self._lines.put_nowait(write)
         except queue.Full:
-            self._lose("the disk is too slow")
+            self._lose("the disk is too slow", 1)
 
     def _work(self) -> None:
         looked = time.monotonic()
+        wait = max(self._silence / _LOOKS_PER_SILENCE, _SHORTEST_WAIT)
         while True:
             try:
-                write = self._lines.get(timeout=_SECONDS_BETWEEN_LOOKS)
+                write = self._lines.get(timeout=wait)
                 if write is None:
                     break
-                self._attempt(write)
+                self._attempt(write, lost=1)
             except queue.Empty:
                 pass
             now = time.monotonic()
-            if now - looked >= _SECONDS_BETWEEN_LOOKS:
+            if now - looked >= wait:
                 looked = now
                 self._attempt(functools.partial(self._finish, now - self._silence))
         self._attempt(functools.partial(self._finish, float("inf")))
 
-    def _attempt(self, action: Callable[[], None]) -> None:
+    def _attempt(self, action: Callable[[], None], *, lost: int = 0) -> None:
         try:
             action()
-        except (OSError, ValueError, RecursionError) as error:
-            self._lose(str(error))
+        except Exception as error:  # the thread must live on, or nothing would be recorded any more
+            self._lose(str(error) or type(error).__name__, lost)
 
-    def _lose(self, reason: str) -> None:
-        self._lost += 1
-        if self._lost == 1:
-            self._tell(f"runs are not recorded: {reason}; model calls are not affected")
+    def _lose(self, reason: str, lost: int) -> None:
+        self._lost += lost
+        self._report(f"runs are not recorded: {reason}; model calls are not affected")
 
     def _write(self, conversation: Conversation, line: bytes) -> None:
         path = self._folder / RUNS / f"{conversation.id}.jsonl"
@@ -217,6 +220,8 @@ def _append(path: Path, line: bytes) -> None:
                 raise OSError("the disk is full")
         except OSError:
             os.ftruncate(file.fileno(), size)
+            if not size:
+                path.unlink(missing_ok=True)
             raise
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["environment_for", "listening_socket", "run_program", "serving"]
 
 _GRACE_SECONDS: Final = 5
+_KEEP_ALIVE_SECONDS: Final = 3600
+"""Longer than clients keep idle connections, so that none of them uses one that is just being closed."""
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -67,6 +69,7 @@ def serving(make_app: Callable[[httpx.AsyncClient], ASGIApp], listening: socket.
         server_header=False,
         date_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)

@@ -15,6 +15,7 @@ from typing import Final, final
 
 from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, UsageError
 from ace.skillbook import Skillbook, SkillbookError, has_scheme
+from ace_proxy.reports import OnceReport
 
 __all__ = ["SkillSource"]
 
@@ -45,10 +46,9 @@ class SkillSource:
         self._location = location
         self._open_book = open_book
         self._budget = budget
-        self._tell = tell
+        self._report = OnceReport(tell)
         self._book = Skillbook()
         self._stamp: object = None
-        self._has_told = False
         self._stop = threading.Event()
         self._first_load = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ace-proxy-skills", daemon=True)
@@ -92,9 +92,7 @@ class SkillSource:
             with self._open_book() as book:
                 pass
         except (SkillbookError, UsageError, OSError, ValueError) as error:
-            if not self._has_told:
-                self._has_told = True
-                self._tell(f"the skills are not up to date: {error}")
+            self._report(f"the skills are not up to date: {error}")
             return
         self._book = book  # closed, but it can be read
 

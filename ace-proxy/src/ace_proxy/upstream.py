@@ -56,8 +56,7 @@ class Upstream:
     def address(self, path: str, query: bytes, *, is_anthropic: bool) -> httpx.URL:
         """Return the address for a request.
 
-        An address with a path of its own that does not end in `/v1` stands for all that comes before the name of the
-        call in the OpenAI API, as in its SDK.
+        As in the SDK of OpenAI, the path of an address that does not end in `/v1` replaces the `/v1` of the request.
 
         Args:
             path: The path of the request, as it was sent.

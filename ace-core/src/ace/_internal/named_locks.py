@@ -111,7 +111,7 @@ class _FileLocks:
         self._file = None
 
     def _delete_unused(self) -> None:
-        """Delete the file if nobody has a lock on it: only then all bytes can be locked."""
+        """Delete the file if no process has a lock on it: only then all bytes can be locked."""
         if self._file is None or self._file in self._held.values():
             return
         with _gate(self._file):
@@ -142,7 +142,7 @@ os.register_at_fork(after_in_child=_forget_locks)
 
 @contextlib.contextmanager
 def _gate(file: BinaryIO) -> Iterator[None]:
-    """Let one process at a time take locks or delete the file, so that nobody is refused because of the deletion."""
+    """Let one process at a time take locks or delete the file, so that no one is refused because of the deletion."""
     import fcntl
 
     fcntl.lockf(file, fcntl.LOCK_EX, 1, 0)

@@ -560,7 +560,6 @@ async def call_client_with_messages(
     Args:
         calling: How it is called.
         llm: A client with `complete_messages` or `complete`.
-        messages: The messages.
         settings: Settings for this call.
 
     Raises:

@@ -92,6 +92,10 @@ def _known(error: BaseException) -> tuple[str, int] | None:
     """Return the sentence and the exit code for an error that is not a bug."""
     if isinstance(error, UsageError):
         return str(error), WRONG_USAGE
+    from ace.cli.console import OutputError
+
+    if isinstance(error, OutputError):
+        return str(error), WITH_FAILURES
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}", WRONG_USAGE

@@ -93,7 +93,6 @@ class InstructorClient:
         """Send chat messages through the wrapped client; one without `complete_messages` gets them as one prompt.
 
         Args:
-            messages: The messages.
             **kwargs: Passed to the wrapped client.
         """
         return finished(call_client_with_messages(BLOCKING, self.client, messages, kwargs))
@@ -102,7 +101,6 @@ class InstructorClient:
         """Send chat messages without blocking; otherwise like `complete_messages`.
 
         Args:
-            messages: The messages.
             **kwargs: Passed to the wrapped client.
         """
         return await call_client_with_messages(ON_LOOP, self.client, messages, kwargs)

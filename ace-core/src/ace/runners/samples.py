@@ -427,11 +427,16 @@ def check_items(items: object, epochs: int) -> None:
         epochs: The number of passes over them.
 
     Raises:
-        TypeError: `items` is a single input, not an iterable of inputs.
+        TypeError: `items` is a single input, not an iterable of inputs, or `epochs` is an environment.
         ValueError: The inputs can be iterated only once and there are several epochs, or one of them is None.
     """
     if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
+    if callable(getattr(epochs, "evaluate", None)):
+        raise TypeError(
+            "a run takes inputs and a number of epochs; an environment is given when the runner is made, such as "
+            "ACE.from_roles(..., environment=SimpleEnvironment())"
+        )
     whole_number("epochs", epochs)
     if not isinstance(items, Sequence):
         if epochs > 1:
