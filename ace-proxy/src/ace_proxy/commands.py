@@ -72,7 +72,7 @@ def proxy(
         learn_later: Learn nothing before ace learn --from-proxy.
         skill_budget: The maximum size of the skills in a call, in tokens.
         budget: The daily limit on the cost of learning (USD). The remaining runs wait for the next day.
-        skillbook: The skillbook.
+        skillbook: Where the skills come from, and where new ones go.
         model: The model that learns, which need not be that of the agent.
         api_base: The address of the model that learns.
         host: The address to listen on. One that other machines can reach requires a key in ACE_PROXY_KEY, which
