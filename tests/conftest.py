@@ -31,6 +31,9 @@ settings.load_profile("ace")
 # the tests have a home folder of their own, where it is kept.
 os.environ["ACE_SERVERS"] = "off"
 
+# Compiling the rules for keys of services takes 3 seconds; a process whose home folder is new would do it again.
+os.environ.setdefault("KF_RULE_CACHE_DIR", str(Path.home() / ".cache" / "kingfisher" / "rule-cache"))
+
 # A shell starts its background jobs with Ctrl-C ignored, and whatever they start inherits that; the tests that
 # interrupt a process would wait indefinitely.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--methods", nargs="+", choices=list(KNOWN), default=own, metavar="METHOD", help=", ".join(KNOWN)
     )
-    parser.add_argument("--workers", type=_count, default=4, help="questions to ask at once (default: 4)")
+    parser.add_argument(
+        "--workers", type=_count, default=4, help="questions to ask at once (default: 4); 1 learns one by one"
+    )
     parser.add_argument("--cache", type=Path, metavar="FILE", help="keep answers here and use those that are there")
     parser.add_argument(
         "--adapter-python",

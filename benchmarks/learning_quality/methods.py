@@ -19,7 +19,7 @@ from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
 from ace.protocols.roles import AgentLike, ShowsSkills
 from ace.retrieval import LexicalRanker, TopSkills
 from ace.roles import SkillManager, agent_for, reflector_for
-from ace.runners import LearningOptions, RecordedTrace, TraceAnalyser
+from ace.runners import LearningOptions, RecordedTrace, RunOptions, TraceAnalyser
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from benchmarks.learning_quality.cached_client import BenchmarkClient
@@ -151,7 +151,9 @@ def _learned(
                     **options,
                 )
             with observing(counts):
-                results = analyser.run(traces)
+                # With one worker, each reflection sees all earlier updates, so the same answers give the same numbers.
+                one_by_one = RunOptions(max_in_flight=1) if bench.workers == 1 else RunOptions()
+                results = analyser.run(traces, **one_by_one)
             problems = [f"a trace failed: {result.error!r}" for result in results if result.error is not None]
             skills = book.skills()
             answers = bench.answered(learning_set, book, agent_for(bench.client))

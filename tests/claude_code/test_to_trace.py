@@ -115,6 +115,38 @@ def test_the_outcome_of_a_stored_session(release: str, name: str, success: bool 
     assert feedback in str(trace["feedback"])
 
 
+@pytest.mark.parametrize("folder", [STREAMS, TRANSCRIPTS], ids=["stream", "stored"])
+@each_release
+def test_an_interrupted_call_is_not_denied(release: str, folder: Path) -> None:
+    trace: dict[str, Any] = transcript_to_trace(folder / release / "interrupted.jsonl", question="x")
+    assert "denied" not in str(trace)
+    assert "failed at" not in str(trace["feedback"])
+    [result] = [step for step in trace["steps"] if step["kind"] == "result"]
+    assert (result["content"], result["is_error"]) == ("The user interrupted the call.", False)
+
+
+def test_a_call_that_was_denied_before_an_interruption_stays_denied() -> None:
+    calls = [
+        {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": call}} for call in ("c0", "c1", "c2")
+    ]
+    policy = {"type": "tool_result", "tool_use_id": "c0", "content": "This command requires approval", "is_error": True}
+    ended = [
+        ("user", [{**part, "tool_use_id": call} for part in rejected("STOP what you are doing.")[1]])
+        for call in ("c1", "c2")
+    ]
+    stop = ("user", "[Request interrupted by user for tool use]")
+    trace: dict[str, Any] = transcript_to_trace(
+        chained(("user", "Go."), ("assistant", calls), ("user", [policy]), *ended, stop)
+    )
+    results = [step["content"] for step in trace["steps"] if step["kind"] == "result"]
+    assert results == [
+        "The call was denied. This command requires approval",
+        "The user interrupted the call.",
+        "The user interrupted the call.",
+    ]
+    assert "Bash failed at 3: The call was denied. This command requires approval" in str(trace["feedback"])
+
+
 def test_the_last_of_several_results_counts() -> None:
     trace: dict[str, Any] = transcript_to_trace(STREAMS / "subagent-two-results.jsonl", question="Which files?")
     assert trace["answer"] == "There are three files: CLAUDE.md, calc.py and test_calc.py."

@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from ace import Skillbook
+from ace.cli.learning.event_log import EventLog
 from ace.integrations import append_line, file_lock, passing_lock, replace_file, write_managed_block
+from ace.protocols.observers import RunStarted
+from ace.redaction import Redactor
 from ace.skillbook import SkillbookFileError
 from tests.support.command_line import ace
+from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
 NAME = "run-$(touch PWNED).jsonl"
@@ -138,3 +142,45 @@ def test_the_log_of_a_run_is_not_written_through_a_link(project: Path, server: S
     done = ace("learn", "t.json", "--yes", "--log", "run.jsonl", *model, folder=project, environ=environ)
     assert "is a link to" in done.err
     assert (project.parent / ".profile").read_text(encoding="utf-8") == "# mine\n"
+
+
+APPENDING: dict[str, Callable[[Path], None]] = {
+    "append": lambda path: append_line(path, "{}"),
+    "event log": lambda path: EventLog(path, Redactor(), max_bytes=1)(RunStarted("r", "t", 1, 1, False, False)),
+}
+
+
+@pytest.mark.parametrize("kind", APPENDING)
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_an_open_file_of_the_process_can_be_written_to(tmp_path: Path, kind: str, folder: str) -> None:
+    if not Path(folder).is_dir():
+        pytest.skip(f"this system has no {folder}")
+    with (tmp_path / "err").open("ab") as file:
+        file.write(b"before\n")
+        file.flush()
+        for _ in range(2):
+            APPENDING[kind](Path(folder) / str(file.fileno()))
+    before, *lines = (tmp_path / "err").read_text(encoding="utf-8").splitlines()
+    assert before == "before" and [type(json.loads(line)) for line in lines] == [dict, dict]
+    assert [path.name for path in tmp_path.iterdir()] == ["err"], "what the user has redirected is not rotated"
+
+
+def test_a_device_can_be_written_to() -> None:
+    APPENDING["event log"](Path(os.devnull))
+
+
+def test_a_link_of_a_project_to_a_device_is_not_followed(project: Path) -> None:
+    (project / "log").symlink_to("/dev/stderr")
+    for write in APPENDING.values():
+        with pytest.raises(OSError, match="is a link to"):
+            write(project / "log")
+
+
+def test_events_can_be_logged_to_standard_error(project: Path, server: ScriptedServer) -> None:
+    (project / "t.jsonl").write_text('{"task": "t", "answer": "LESSON glass"}\n', encoding="utf-8")
+    server.script = learning_script()
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    done = ace("learn", "t.jsonl", *model, "--log", "/dev/stderr", "--json", folder=project)
+    assert (done.code, done.data["traces"]["learned"]) == (0, 1), done.err
+    events = [json.loads(line)["event"] for line in done.err.splitlines() if line.startswith("{")]
+    assert "SampleEnded" in events and events[-1] == "RunEnded"

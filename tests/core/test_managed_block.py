@@ -13,8 +13,10 @@ from ace._internal.managed_block import (
     BEGIN_MARK,
     END_MARK,
     ManagedBlockError,
+    block_before,
     read_managed_block,
     replace_managed_block,
+    restore_block,
     write_managed_block,
 )
 
@@ -103,3 +105,16 @@ def test_content_cannot_leave_its_block(before: bytes, after: bytes, first: str,
     assert replace_managed_block(changed, first) == start
     inside = read_managed_block(changed)
     assert inside is not None and END_MARK not in inside
+
+
+@given(original=st.binary(max_size=60), content=st.text(), later=st.text())
+def test_a_file_gets_back_every_byte_that_it_had_before_the_block(original: bytes, content: str, later: str) -> None:
+    before = block_before(original)
+    changed = replace_managed_block(replace_managed_block(original, content), later)
+    assert restore_block(changed, before) == original
+
+
+def test_a_block_of_another_form_is_restored_as_it_was() -> None:
+    original = b"# Notes\r\n  <!-- ace:skills begin -->\r\n- mine\n<!-- ace:skills end -->  \r\nRun make.\r\n"
+    changed = replace_managed_block(original, "- other")
+    assert changed != original and restore_block(changed, block_before(original)) == original

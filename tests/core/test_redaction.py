@@ -347,7 +347,8 @@ def test_findings_are_places_in_the_text_in_order_and_all_else_stays(text: str, 
 ENDLESS = (
     "x|x@|@x|x.|a.b|-eyJ|eyJaaaaaaaa.|1|1 |+1 |+1|AA11 |AA11|://a:|a:|_|%25|%|&amp;|&#|\\|\\u00|sk-|token: |"
     'A_=|PASSWORD=|login a password |-u a:|"auth":"a|'
-    "-----BEGIN A PRIVATE KEY-----|AKIA IOSF |Bearer |at dot |(at)|&|=|\uff20|A |a@b.c@|01 |01/|password is |pin: "
+    "-----BEGIN A PRIVATE KEY-----|AKIA IOSF |Bearer |at dot |(at)|&|=|\uff20|A |a@b.c@|01 |01/|password is |pin: |"
+    'password |pass: "|mysql -p |cookie: a=|?pw=|&token=a|<token>|Aa1_|net use /user:a |DISCORD '
 )
 
 

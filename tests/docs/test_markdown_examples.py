@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.scripted_model import ScriptedModel
+from tests.docs.carrier_model import carrier_model
 from tests.docs.markdown_examples import OutputDiffers, examples_in, run_examples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +17,10 @@ FILES_WITH_EXAMPLES = [file for file in FILES if examples_in(file.read_text(enco
 @pytest.mark.parametrize("file", FILES_WITH_EXAMPLES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_the_examples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_examples(file)
+    with ScriptedModel(carrier_model) as model:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+        monkeypatch.setenv("OPENAI_BASE_URL", model.api_base)
+        run_examples(file)
 
 
 def test_the_readme_has_an_example() -> None:

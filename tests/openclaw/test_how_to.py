@@ -62,7 +62,7 @@ def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> No
         assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
         assert "1 skill" in run(status).out
         run(uninstall)
-        assert not (claw.state / "ace").exists()
+        assert [path.name for path in (claw.state / "ace").iterdir()] == ["skillbook.db"]
 
         run(install_learning)
         claw.write_bug()
@@ -71,6 +71,6 @@ def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> No
         wait_for_learner(claw.state, sessions=1)
         assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
         assert "0.5" in run(status).out
-        run(uninstall)
+        run([*uninstall, "--delete-skills", "--yes"])
     assert (claw.state / "openclaw.json").read_bytes() == config
     assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()

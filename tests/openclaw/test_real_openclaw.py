@@ -84,7 +84,7 @@ def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
         claw.interrupt()
         check_runs(claw)
 
-        assert openclaw("uninstall").code == 0
+        assert openclaw("uninstall", "--delete-skills", "--yes").code == 0
         assert (claw.state / "openclaw.json").read_bytes() == config
         assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()
         assert LESSON not in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import sys
 import traceback
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -172,6 +173,23 @@ def test_a_run_is_locked_until_its_process_is_killed(postgres: str) -> None:
             if locked:
                 break
     store.close()
+
+
+def test_all_locks_of_a_store_need_one_connection(postgres: str) -> None:
+    store, other = PostgresStore(postgres), PostgresStore(postgres)
+    query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory'"
+    with psycopg.connect(store.location.conninfo, autocommit=True) as connection:
+        with ExitStack() as locks:
+            for number in range(150):  # more than the connections of a server
+                assert locks.enter_context(store.run_lock(f"content {number}"))
+            assert connection.execute(query).fetchall() == [(1,)]
+            with store.run_lock("content 3") as again, other.run_lock("content 3") as elsewhere:
+                assert (again, elsewhere) == (False, False)
+        assert connection.execute(query).fetchall() == [(0,)]
+    with other.run_lock("content 3") as locked:
+        assert locked
+    store.close()
+    other.close()
 
 
 def test_a_forked_process_has_its_own_connections(postgres: str) -> None:

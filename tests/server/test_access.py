@@ -191,6 +191,24 @@ def test_a_budget_counts_what_was_spent_today(api: Api, monkeypatch: pytest.Monk
     assert 0 < int(response.headers["retry-after"]) <= 86_400
 
 
+def test_a_budget_counts_what_learning_from_feedback_has_cost(api: Api) -> None:
+    key = api.add_key("infer", "feedback", budget=1.0)
+    identifier = next(known.id for known in list_valid(api) if known.budget == 1.0)
+    request = api.post("/answers", {"question": "What about rain?"}, key=key).json()["request_id"]
+    with api.service.database.writing() as connection:
+        batch = {"book": "default", "state": "learned", "samples": 2, "at": now()}
+        connection.execute(sa.insert(tables.batch), [{"id": "bat_1", "cost": 1.5, "tokens": 10, **batch}])
+        connection.execute(sa.insert(tables.batch), [{"id": "bat_2", "cost": None, "tokens": 100_000, **batch}])
+        for owner, of_batch in ((identifier, "bat_1"), ("key_other", "bat_1"), (identifier, "bat_2")):
+            row = {"id": new_id("fbk"), "at": now(), "book": "default", "kind": "trace", "key": owner}
+            connection.execute(sa.insert(tables.feedback).values(state="learned", batch=of_batch, **row))
+    app: Any = api.client.app
+    app.state.server.limits.forget()
+    sent = {"/answers": {"question": "Why?"}, "/feedback": {"request_id": request, "thumb": "up"}, "/traces": [{}]}
+    assert {path: api.post(path, body, key=key).status_code for path, body in sent.items()} == dict.fromkeys(sent, 429)
+    assert api.post("/feedback", {"request_id": request, "thumb": "up"}).status_code == 202
+
+
 def test_the_budget_is_not_read_on_the_event_loop(sqlite: Database, tmp_path: Path) -> None:
     plain = learning_script()
     on_loop: list[str] = []
@@ -216,6 +234,21 @@ def test_the_budget_is_not_read_on_the_event_loop(sqlite: Database, tmp_path: Pa
 def list_valid(api: Api) -> list[keys.Key]:
     with api.service.database.reading() as connection:
         return keys.list_keys(connection)
+
+
+def test_large_traces_count_as_several_requests_in_flight(sqlite: Database, tmp_path: Path) -> None:
+    with running_api(sqlite, tmp_path, script=learning_script(), in_flight=4, max_trace_mb=1) as api:
+        app: Any = api.client.app
+        limits = app.state.server.limits
+        [key] = list_valid(api)
+        with limits.request(key):
+            trace = {"question": "Why?", "answer": 400_000 * "x"}
+            assert api.post("/traces", trace).status_code == 202  # it counts as two
+            assert api.post("/traces", {"question": "Why?", "answer": 900_000 * "x"}).status_code == 429
+            with limits.request(key), limits.request(key):
+                assert api.post("/traces", trace).status_code == 429
+                assert api.post("/traces", {"question": "Why?"}).status_code == 202
+        assert limits.in_flight == 0
 
 
 def test_requests_in_flight_are_capped_per_key(sqlite: Database, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from ace_server import reviews, tables
 from ace_server.batches import BatchNotFailedError, make_batches, retry_batch
@@ -31,13 +32,23 @@ def decide(service: Service, review: str, decision: reviews.ReviewDecision, **va
         reviews.decide(connection, service.seal, review, decision, by="key_2", **values)
 
 
-def test_full_batches_are_made_and_the_rest_waits_for_its_age(service: Service) -> None:
+def begin(service: Service, batch: str) -> None:
+    """Make a batch running, so that the next one may be queued."""
+    with service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).where(tables.batch.c.id == batch).values(state="running"))
+
+
+def test_full_batches_are_made_one_after_the_other_and_the_rest_waits_for_its_age(service: Service) -> None:
     add_book(service)
     first = give(service, 7)
-    assert len(make_batches(service)) == 2
-    assert make_batches(service) == []
+    [one] = make_batches(service)
+    assert make_batches(service) == []  # it is queued
+    begin(service, one)
+    [two] = make_batches(service)
+    begin(service, two)
+    assert make_batches(service) == []  # one is left, which is not old enough
     made = rows_of(service, tables.batch)
-    assert [(row.state, row.samples, row.attempts) for row in made] == [("queued", 3, 0)] * 2
+    assert [(row.id, row.samples, row.attempts) for row in made] == [(one, 3, 0), (two, 3, 0)]
     assert [[row.id for row in rows_of(service, tables.feedback, batch=batch.id)] for batch in made] == [
         first[:3],
         first[3:6],
@@ -47,17 +58,41 @@ def test_full_batches_are_made_and_the_rest_waits_for_its_age(service: Service) 
     assert [row.state for row in rows_of(service, tables.feedback, batch=last)] == ["batched"] * 2
 
 
-def test_workers_make_batches_at_once_without_sharing_feedback(service: Service) -> None:
+def test_a_key_that_sends_much_feedback_leaves_room_for_the_others(service: Service) -> None:
     add_book(service)
-    give(service, 30)
+    flood = give(service, 20)
+    ann, bob = (add_feedback(service, add_request(service, key), thumb="up", key=key) for key in ("ann", "bob"))
+    [batch] = make_batches(service)
+    assert {row.id for row in rows_of(service, tables.feedback, batch=batch)} == {flood[0], ann, bob}
+
+
+def test_large_traces_are_in_batches_of_their_own(tmp_path: Path, database: Database) -> None:
+    service = service_on(database, tmp_path, NOWHERE, batch_size=3, batch_age=0, max_trace_mb=1)
+    add_book(service)
+    large = '{"question": "' + 700_000 * "x" + '"}'
+    traces = [add_feedback(service, None, kind="trace", trace=large) for _ in range(2)]
+    for trace in traces:
+        [batch] = make_batches(service)
+        assert [row.id for row in rows_of(service, tables.feedback, batch=batch)] == [trace]
+        begin(service, batch)
+
+
+def test_workers_make_batches_at_once_without_sharing_feedback(service: Service) -> None:
+    names = [f"book{number}" for number in range(5)]
+    for name in names:
+        add_book(service, name)
+        for number in range(6):
+            request = add_request(service, f"word{number}", book=name)
+            add_feedback(service, request, book=name, thumb="up")
     made: list[str] = []
     threads = [threading.Thread(target=lambda: made.extend(make_batches(service))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == len(set(made)) == 10
-    assert states(service) == ["batched"] * 30
+    assert len(made) == len(set(made)) == 5
+    assert sorted(row.book for row in rows_of(service, tables.batch)) == names
+    assert sorted(states(service)) == ["batched"] * 15 + ["new"] * 15
 
 
 def test_each_book_has_its_own_settings(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import stat
 import threading
@@ -223,3 +224,27 @@ def test_the_status_says_in_words_what_is_right_and_what_is_not(tmp_path: Path) 
     database.close()
     assert "audit log: 1 row right, and then row 2 was changed; head 3:" in shown
     assert "problem: the audit log was changed: row 2 was changed" in shown
+
+
+def test_a_data_folder_that_came_with_a_clone_is_only_used_if_it_is_named(
+    here: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """It has API keys, places of books and a class to load, all of a stranger."""
+    stranger = tmp_path_factory.mktemp("stranger")
+    assert ace("server", "migrate", folder=stranger).code == 0
+    assert ace("server", "keys", "add", "evil", "--scope", "admin", folder=stranger).code == 0
+    shutil.copytree(stranger / "ace-server", tmp_path / "ace-server")
+    before = {path: path.read_bytes() for path in (tmp_path / "ace-server").rglob("*") if path.is_file()}
+    for command in (["run", "--port", "0"], ["keys", "list"], ["status"], ["migrate"], ["worker"], ["books", "list"]):
+        refused = here("server", *command)
+        assert refused.code == 2, (command, refused.err)
+        assert "was not created here" in refused.err and "--data ace-server" in refused.err
+    assert {path: path.read_bytes() for path in (tmp_path / "ace-server").rglob("*") if path.is_file()} == before
+    assert here("server", "keys", "list", "--data", "ace-server").code == 0
+    assert "evil" in here("server", "keys", "list").out  # it has been named, so it is known from now on
+
+
+def test_an_empty_data_folder_of_the_user_is_used(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "ace-server" / "logs").mkdir(parents=True)
+    assert here("server", "migrate").code == 0
+    assert here("server", "status").code == 0

@@ -18,6 +18,7 @@ from ace_server.database import Database
 from ace_server.learning import steps_from_json
 from ace_server.opening import publish_first
 from ace_server.service import Service
+from ace_server.status import status_of
 from tests.server.service_world import (
     add_book,
     add_feedback,
@@ -143,6 +144,31 @@ def test_a_skill_may_state_the_rule_of_a_correction(tmp_path: Path) -> None:
         with closing(service.open_book("default")) as book:
             [skill] = book.skills(include_invalid=True)
     assert (skill.content, skill.status, skill.evidences) == (rule, "active", ("person",))
+
+
+@pytest.mark.parametrize(
+    ("learned", "why"),
+    [([], "the model found nothing to learn"), (["Write to jane.doe@acme.com about Norway."], "personal data")],
+)
+def test_the_status_says_why_the_last_batch_has_changed_no_skill(tmp_path: Path, learned: list[str], why: str) -> None:
+    def script(request: ScriptedRequest) -> Reply | str | dict[str, Any]:
+        if request.role == "reflector":
+            texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
+            found = [{"learning": text} for text in learned]
+            return {**dict.fromkeys(texts, "r"), "extracted_learnings": found}
+        adding = [{"type": "ADD", "section": "shipping", "content": text} for text in learned]
+        return {"reasoning": "", "operations": adding}
+
+    with ScriptedServer(script) as server, closing(Database(tmp_path / "server.db")) as database:
+        database.migrate()
+        service = service_on(database, tmp_path, server.api_base)
+        add_book(service)
+        add_feedback(service, add_request(service, "Norway"), correction="Bring, ask Jane.")
+        assert status_of(database, service.settings).books[0].unchanged is None
+        assert learn_all(service) == ["ended"]
+        status = status_of(database, service.settings)
+    assert why in (status.books[0].unchanged or "")
+    assert any("the last batch has changed no skill" in line and why in line for line in status.lines())
 
 
 def test_a_recorded_trace_that_no_one_judged_teaches_only_pending_skills(

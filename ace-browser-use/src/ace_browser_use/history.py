@@ -10,6 +10,7 @@ from typing import Any
 
 from ace.logs import fields_of, text_of
 from ace.redaction import Redactor
+from ace_browser_use.redaction import marked_secrets_redactor
 from ace_browser_use.result import BrowserAction, BrowserStep
 from ace_browser_use.shortening import shortened
 
@@ -83,6 +84,7 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
     dumped: Any = record if isinstance(record, Mapping) else record.model_dump()  # type: ignore[attr-defined]  # live
     # Converted through JSON, so that a live history is read like its file.
     items = json.loads(json.dumps(dumped["history"], default=str))
+    items = marked_secrets_redactor(items).redact_value(items)
     if redactor is not None:
         items = redactor.redact_value(items)
     ran_out_of_steps = bool(items) and _is_end_mark(items[-1])

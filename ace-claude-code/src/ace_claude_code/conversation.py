@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace.integrations import Record, number_in, text_in
-from ace_claude_code.messages import Message, is_spoken, message_of
+from ace_claude_code.messages import Message, is_spoken, mark_interrupted_calls, message_of
 from ace_claude_code.records import PRIVATE, Records, TranscriptError, read_records
 from ace_claude_code.typed import with_typed_messages
 
@@ -74,6 +74,7 @@ def read_conversation(records: Records) -> Conversation:
     is_stream = any(_is_event(record) for record in items)
     messages = {at: message_of(record, str(records.lines[at])) for at, record in enumerate(items) if is_spoken(record)}
     said = [at for at, message in messages.items() if message.is_said]
+    mark_interrupted_calls(messages[at] for at in said)
     # The separate file of a sub-agent only contains side chains; they are its active branch.
     mixed = any(not items[at].get("isSidechain") for at in said)
     for message in messages.values():

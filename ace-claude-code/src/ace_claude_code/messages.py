@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,12 +21,15 @@ __all__ = [
     "add_steps",
     "dialogue_of",
     "is_spoken",
+    "mark_interrupted_calls",
     "message_of",
     "words_in",
 ]
 
 DENIED_MARK = "The call was denied. "
 """How the result of a call begins that was denied."""
+_INTERRUPTED_CALL = "The user interrupted the call."
+_REJECTED = "The user doesn't want to proceed with this tool use"
 TYPED = "ace_typed"
 MEANWHILE = "ace_typed_meanwhile"
 """What `with_typed_messages` adds to a record; Claude Code has no such fields."""
@@ -40,7 +43,7 @@ _KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", 
 # Releases before 2.1.3xx say it in words only.
 _DENIAL = re.compile(
     r"This command requires approval|Claude requested permissions? to |Permission to use .* has been denied|"
-    r"The user doesn't want to proceed with this tool use"
+    + _REJECTED
 )
 _REASON = re.compile(
     r"(?:the user said|provided the following reason for the rejection)\s*:\s*(?P<reason>.+)", re.DOTALL | re.IGNORECASE
@@ -75,6 +78,8 @@ class Message:
     denied: Sequence[str]
     """The ids of the calls that were denied, as far as the message tells it."""
     time: datetime | None
+    interrupted: Sequence[str] = ()
+    """The ids of the calls that the user interrupted, which `mark_interrupted_calls` finds."""
     of_subagent: bool = False
     """Whether it is a message of a sub-agent, or a tool result for one."""
 
@@ -140,6 +145,29 @@ class Message:
         parts = self.content if isinstance(self.content, list) else ()
         types = [text_in(part, "type") if isinstance(part, dict) else type(part).__name__ for part in parts]
         return [kind for kind in types if kind not in _KNOWN_BLOCKS]
+
+
+def mark_interrupted_calls(messages: Iterable[Message]) -> None:
+    """Move the calls that an interruption ended from `denied` to `interrupted`.
+
+    Claude Code writes the same result for a call that the user rejected and for one that was running when the user
+    interrupted it. A note about the interruption follows; after a rejection with a reason, the model continues.
+
+    Args:
+        messages: The messages in order.
+    """
+    is_before_interruption = False
+    for message in reversed(list(messages)):
+        if message.is_interruption:
+            is_before_interruption = True
+        elif not message.results:
+            is_before_interruption = False
+        elif is_before_interruption and message.denied:
+            reasons = message.rejections
+            texts = {text_in(part, "tool_use_id"): _result_text(part.get("content")) for part in message.results}
+            ended = [call for call in message.denied if call not in reasons and texts[call].startswith(_REJECTED)]
+            message.interrupted = ended
+            message.denied = [call for call in message.denied if call not in ended]
 
 
 def is_spoken(record: Record) -> bool:
@@ -248,9 +276,9 @@ def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None
             builder.call(f"{prefix}{text_in(part, 'name')}", part.get("input"), text_in(part, "id"), place)
         elif kind == "tool_result":
             call = text_in(part, "tool_use_id")
-            text = _result_text(part.get("content"))
+            text = _INTERRUPTED_CALL if call in message.interrupted else _result_text(part.get("content"))
             mark = DENIED_MARK if call in message.denied else ""
-            failed = bool(mark) or _is_failed(message.record, part, text)
+            failed = bool(mark) or (call not in message.interrupted and _is_failed(message.record, part, text))
             builder.result(mark + text, call, place, is_error=failed)
     _add_words(builder, message, words, subagent)
     for reason in message.rejections.values():

@@ -56,9 +56,11 @@ if TYPE_CHECKING:
     from ace._internal.managed_block import (
         BEGIN_MARK,
         END_MARK,
+        BlockBefore,
         ManagedBlockError,
         read_managed_block,
         replace_managed_block,
+        restore_block,
         write_managed_block,
     )
     from ace.calls import within_seconds
@@ -84,6 +86,7 @@ __all__ = [
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "WITH_FAILURES",
     "BatchJudged",
+    "BlockBefore",
     "InsertedMember",
     "Job",
     "JobQueue",
@@ -131,6 +134,7 @@ __all__ = [
     "remove_member",
     "replace_file",
     "replace_managed_block",
+    "restore_block",
     "run_interruptibly",
     "setting_tables",
     "shown",
@@ -151,6 +155,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "BEGIN_MARK": "_internal.managed_block",
         "BatchJudged": "protocols.observers",
+        "BlockBefore": "_internal.managed_block",
         "DONE": "cli.errors",
         "END_MARK": "_internal.managed_block",
         "INTERRUPTED": "cli.errors",
@@ -204,6 +209,7 @@ __getattr__, __dir__ = lazy_exports(
         "remove_member": "_internal.json_edit",
         "replace_file": "_internal.atomic_file",
         "replace_managed_block": "_internal.managed_block",
+        "restore_block": "_internal.managed_block",
         "run_interruptibly": "cli.signals",
         "setting_tables": "cli.settings_file",
         "shown": "_internal.arguments",

@@ -6,9 +6,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.injection import restored
 from ace_langchain.offer import offered_skills, skills_text
-from ace_langchain.outcome import failed
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -45,8 +43,8 @@ def skillbook_middleware(
         agent: The name of the agent or sub-agent. Only that agent gets the skills in the section `agent:NAME`.
         record: Where to record the runs of the agent, so that ACE can learn from them without the runner: a file, to
             which each run appends a line for `ace learn FILE` or `records_in`; or a function that receives each record.
-            A run that fails in a model or a tool is recorded with its error. Of several records of a thread, the
-            newest is used.
+            A run that fails, reaches a limit, is cancelled or is no longer read is recorded with its error. Of several
+            records of a thread, the newest is used.
 
     Raises:
         ImportError: `langchain` is not installed; the message says how to install it.
@@ -128,67 +126,55 @@ def _middleware_class() -> Any:
 
 @lru_cache(maxsize=1)
 def _recording_class() -> Any:
-    """Create the class that also records, which adds a node to the graph of the agent."""
+    """Create the class that also records."""
     base = _middleware_class()
+    get_config = load("langgraph.config", needed_by="skillbook_middleware").get_config
+    from ace_langchain.messages import plain_json
+    from ace_langchain.run_ends import run_ends
+
+    ends = run_ends()
     messages_to_dict = load("langchain_core.messages", needed_by="skillbook_middleware").messages_to_dict
 
     class RecordingSkillbookMiddleware(base):  # type: ignore[misc, valid-type]  # a class that is made on first use
         """Records each run of the agent, too."""
 
-        def after_agent(self, state: Any, runtime: Any) -> None:
-            self._keep(state)
-
-        async def aafter_agent(self, state: Any, runtime: Any) -> None:
-            self._keep(state)
-
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            with self._failures(request.state, "model"):
-                return super().wrap_model_call(request, handler)
+            self._watch(request.state)
+            return super().wrap_model_call(request, handler)
 
         async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            with self._failures(request.state, "model"):
-                return await super().awrap_model_call(request, handler)
+            self._watch(request.state)
+            return await super().awrap_model_call(request, handler)
 
-        def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            with self._failures(request.state, f"tools/{request.tool_call['name']}"):
-                return handler(request)
+        def _watch(self, state: Any) -> None:
+            config = get_config()
+            thread = str(config.get("configurable", {}).get("thread_id") or uuid.uuid4())
+            ends.watch(config["callbacks"].parent_run_id, state["messages"], partial(self._keep, thread))
 
-        async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            with self._failures(request.state, f"tools/{request.tool_call['name']}"):
-                return await handler(request)
-
-        @contextmanager
-        def _failures(self, state: Any, place: str) -> Iterator[None]:
-            """Record a run that fails here, because no later hook is called then."""
-            try:
-                yield
-            except Exception as error:
-                if not any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
-                    self._keep(state, {"name": place, "error": failed(error).problem})
-                raise
-
-        def _keep(self, state: Any, *tasks: Mapping[str, object]) -> None:
-            messages = [restored(message) for message in state["messages"]]
-            self._record(_snapshot(messages_to_dict(messages), self._agent, tasks))
+        def _keep(
+            self, thread: str, messages: Sequence[Any], state: Mapping[str, Any], task: Mapping[str, str] | None
+        ) -> None:
+            plain = messages_to_dict([restored(message) for message in messages])
+            values: dict[str, object] = {"messages": plain}
+            if state.get("structured_response") is not None:
+                values["structured_response"] = plain_json(state["structured_response"])
+            self._record(_snapshot(values, thread, self._agent, [] if task is None else [task]))
 
     return RecordingSkillbookMiddleware
 
 
 def _snapshot(
-    messages: list[dict[str, object]], agent: str, tasks: Sequence[Mapping[str, object]]
+    values: Mapping[str, Any], thread: str, agent: str, tasks: Sequence[Mapping[str, object]]
 ) -> dict[str, object]:
     """Return what `StateSnapshot._asdict()` would give: the newest one of a thread is learned from."""
-    from langgraph.config import get_config
-
-    named = get_config().get("configurable", {}).get("thread_id")
+    messages = values["messages"]
     # Sub-agents may run in the thread of the agent that calls them, with messages of their own.
     first = messages[0].get("data") if messages else None
     begun = first.get("id") if isinstance(first, Mapping) else None
-    thread = f"{named or uuid.uuid4()} {agent} {begun or ''}".rstrip()
     return {
-        "values": {"messages": messages},
+        "values": dict(values),
         "next": [str(task["name"]) for task in tasks],
-        "config": {"configurable": {"thread_id": thread}},
+        "config": {"configurable": {"thread_id": f"{thread} {agent} {begun or ''}".rstrip()}},
         "metadata": {"step": len(messages), **({"agent": agent} if agent else {})},
         "created_at": f"{time.time():.6f}",
         "tasks": [dict(task) for task in tasks],

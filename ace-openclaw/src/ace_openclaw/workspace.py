@@ -8,10 +8,12 @@ from pathlib import Path
 from ace.integrations import (
     BEGIN_MARK,
     END_MARK,
+    BlockBefore,
     ManagedBlockError,
     folder_lock,
     read_managed_block,
     replace_managed_block,
+    restore_block,
     write_durably,
 )
 from ace.skillbook import Skillbook
@@ -122,10 +124,4 @@ def _without_block(original: bytes) -> bytes:
     before = read_managed_block(original)
     if before is None:
         return original
-    marked = replace_managed_block(original, "")
-    newline = b"\r\n" if BEGIN_MARK.encode() + b"\r\n" in marked else b"\n"
-    block = newline.join([BEGIN_MARK.encode(), b"", END_MARK.encode()])
-    start = marked.index(block)
-    head, tail = marked[:start], marked[start + len(block) :].removeprefix(newline)
-    head = head.removesuffix(newline)
-    return (head.removesuffix(newline) if _NO_LINE_END in before else head) + tail
+    return restore_block(original, BlockBefore(None, has_line_end=_NO_LINE_END not in before))

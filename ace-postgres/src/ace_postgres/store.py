@@ -24,7 +24,8 @@ from ace.skillbook import (
     StoredEvent,
     VersionConflictError,
 )
-from ace_postgres.database import Connection, Database, PostgresLocation, lock_numbers
+from ace_postgres.database import Connection, Database, PostgresLocation
+from ace_postgres.locks import AdvisoryLocks
 
 __all__ = ["PostgresStore"]
 
@@ -67,6 +68,7 @@ class PostgresStore:
         self.location = PostgresLocation.parse(location)
         self._name = _stored(self.location.book)
         self._database = Database(self.location)
+        self._locks = AdvisoryLocks(self._database)
 
     def load(self) -> StoredBook:
         """Return the newest state, read in a single transaction."""
@@ -205,18 +207,17 @@ class PostgresStore:
     def run_lock(self, run: str) -> Iterator[bool]:
         """Return a lock on a run that only one process can hold at a time, on any host.
 
-        It is an advisory lock of a connection of its own, so the server releases it when the process or its host ends.
+        It is an advisory lock, which the server releases when the process or its host ends.
 
         Args:
             run: The name of the run.
         """
-        numbers = lock_numbers(self.location.schema, self.location.book, run)
-        with contextlib.ExitStack() as stack:
-            with self._database.naming_errors("could not lock the run"):
-                connection = self._database.connected()
-                stack.callback(connection.close)
-                locked: bool = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", numbers).fetchall()[0][0]
-            yield locked
+        is_locked = self._locks.take(run)
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                self._locks.release(run)
 
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""

@@ -3,6 +3,9 @@
 The states of feedback: `new`, then `held` if a person has to decide about it, `batched`, and in the end `learned`,
 `failed` or `rejected`; `purged` when its texts were deleted. A batch is `queued`, `running`, and in the end `learned`
 or `failed`. All changes of one book by `make_batches` are one transaction, so several workers may call it at once.
+
+At most one batch of a book is queued, and the keys whose feedback waits fill it in turn. So however much feedback one
+key sends, that of the others is in the next batch; and a book waits for no more than one batch of each other one.
 """
 
 from __future__ import annotations
@@ -33,6 +36,14 @@ _REQUEST: Final = tables.request
 _REVIEW: Final = tables.review
 _BATCH: Final = tables.batch
 
+_NEEDED: Final = (
+    _FEEDBACK.c.id,
+    _FEEDBACK.c.at,
+    _FEEDBACK.c.book,
+    _FEEDBACK.c.kind,
+    _FEEDBACK.c.request,
+    _FEEDBACK.c.subject,
+)
 _MOST_AT_ONCE: Final = 1_000
 """How many rows of a book one transaction looks at; the next one looks at the others."""
 
@@ -85,7 +96,7 @@ def book_rules(service: Service, connection: sa.Connection, name: str) -> BookRu
 def make_batches(service: Service) -> list[str]:
     """Make a batch of each book that has enough new feedback, or whose new feedback is old enough.
 
-    Feedback that a person has to decide about is held, and listed for review.
+    Feedback that a person has to decide about is held, and listed for review. Books with a queued batch are left alone.
 
     Returns:
         The ids of the new batches.
@@ -95,7 +106,8 @@ def make_batches(service: Service) -> list[str]:
     """
     with service.database.reading() as connection:
         busy = [row.name for row in connection.execute(_BUSY_BOOKS)]
-    return [batch for name in busy for batch in _make_batches_of(service, name)]
+    made = [_make_batch_of(service, name) for name in busy]
+    return [batch for batch in made if batch is not None]
 
 
 def retry_batch(connection: sa.Connection, batch: str) -> int:
@@ -124,31 +136,47 @@ def retry_batch(connection: sa.Connection, batch: str) -> int:
     return again.rowcount
 
 
-def _make_batches_of(service: Service, book: str) -> list[str]:
+def _make_batch_of(service: Service, book: str) -> str | None:
     with service.database.writing() as connection:
         rules = book_rules(service, connection, book)
         _list_uncertain(connection, rules)
-        if rules.learning == "off":
-            return []
+        if rules.learning == "off" or _has_queued(connection, book):
+            return None
         if rules.learning == "heuristic":
             _add_judgements(connection, rules)
         ready = _hold(service, connection, rules, _new_feedback(connection, book))
-        return [_add_batch(connection, book, rows) for rows in _divided(rules, ready)]
+        if not _is_due(rules, ready):
+            return None
+        return _add_batch(connection, book, _first_batch(rules, ready, service.settings.max_trace_mb * 1_000_000))
+
+
+def _has_queued(connection: sa.Connection, book: str) -> bool:
+    queued = sa.select(_BATCH.c.id).where(_BATCH.c.book == book, _BATCH.c.state == "queued")
+    return connection.scalar(queued.limit(1)) is not None
 
 
 def _new_feedback(connection: sa.Connection, book: str) -> Sequence[Row]:
-    chosen = sa.select(_FEEDBACK).where(_FEEDBACK.c.book == book, _FEEDBACK.c.state == "new")
-    return connection.execute(chosen.order_by(_FEEDBACK.c.at, _FEEDBACK.c.id).limit(_MOST_AT_ONCE)).all()
+    """Return the new feedback of a book without its texts: the oldest of each key, then the second one of each."""
+    oldest_first = (_FEEDBACK.c.at, _FEEDBACK.c.id)
+    turn = sa.func.row_number().over(partition_by=_FEEDBACK.c.key, order_by=oldest_first)
+    size = sa.func.coalesce(sa.func.length(_FEEDBACK.c.trace), 0).label("size")
+    chosen = sa.select(*_NEEDED, size).where(_FEEDBACK.c.book == book, _FEEDBACK.c.state == "new")
+    return connection.execute(chosen.order_by(turn, *oldest_first).limit(_MOST_AT_ONCE)).all()
 
 
-def _divided(rules: BookRules, rows: Sequence[Row]) -> list[Sequence[Row]]:
-    """Return the rows of each batch: full ones, and one of the rest if its first row is old enough."""
-    whole = len(rows) - len(rows) % rules.batch_size
-    batches = [rows[start : start + rules.batch_size] for start in range(0, whole, rules.batch_size)]
-    rest = rows[whole:]
-    if rest and now() - rest[0].at >= rules.batch_age:
-        batches.append(rest)
-    return batches
+def _is_due(rules: BookRules, rows: Sequence[Row]) -> bool:
+    """Return whether there are enough rows for a batch, or one of them has waited for long enough."""
+    return len(rows) >= rules.batch_size or any(now() - row.at >= rules.batch_age for row in rows)
+
+
+def _first_batch(rules: BookRules, rows: Sequence[Row], most: int) -> Sequence[Row]:
+    """Return the first rows, of which one at least: as many as a batch may have, with traces of at most this size."""
+    size = 0
+    for place, row in enumerate(rows[: rules.batch_size]):
+        size += row.size
+        if place and size > most:
+            return rows[:place]
+    return rows[: rules.batch_size]
 
 
 def _add_batch(connection: sa.Connection, book: str, rows: Sequence[Row]) -> str:

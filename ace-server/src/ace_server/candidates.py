@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from ace_server.database import Database, Row
     from ace_server.seal import Seal
 
-__all__ = ["CandidateChange", "Origin", "Withdrawn", "candidate_changes", "changes_with_origins", "withdraw"]
+__all__ = [
+    "CandidateChange",
+    "Origin",
+    "Withdrawn",
+    "candidate_changes",
+    "changes_with_origins",
+    "said_in_traces",
+    "withdraw",
+]
 
 _RELEASE: Final = tables.release
 _BECAUSE: Final = "a person rejected it in a review"
@@ -106,6 +114,20 @@ def changes_with_origins(database: Database, seal: Seal, difference: SkillbookDi
     ]
 
 
+def said_in_traces(database: Database, seal: Seal, book: str, traces: Sequence[str]) -> dict[str, list[Origin]]:
+    """Return what users said in traces of the service, by the names of these.
+
+    Args:
+        database: The database of the service.
+        seal: Opens the texts of users.
+        book: The book that users said it about: a skill may have been imported from another one.
+        traces: The names of traces, as the sources of a skill have them.
+    """
+    places = {trace: trace.rpartition("@")[2] for trace in traces}
+    found = _origins(database, seal, places.values(), tables.feedback.c.book == book)
+    return {trace: [found[place]] for trace, place in places.items() if place in found}
+
+
 def withdraw(database: Database, open_book: BookOpener, release: Row, *, by: str) -> Withdrawn | None:
     """Undo in the skillbook what a candidate has changed, so that no later candidate contains it.
 
@@ -187,13 +209,15 @@ def _new_sources(before: Skill | None, after: Skill | None) -> list[str]:
     return list(dict.fromkeys(trace_id.rpartition("@")[2] for trace_id in new))
 
 
-def _origins(database: Database, seal: Seal, ids: Iterable[str]) -> dict[str, Origin]:
+def _origins(
+    database: Database, seal: Seal, ids: Iterable[str], *conditions: sa.ColumnElement[bool]
+) -> dict[str, Origin]:
     feedback, request = tables.feedback, tables.request
     columns = (request.c.question, request.c.answer, feedback.c.correction, feedback.c.comment, feedback.c.trace)
     query = (
         sa.select(feedback.c.id, *columns)
         .select_from(feedback.outerjoin(request, request.c.id == feedback.c.request))
-        .where(feedback.c.id.in_(sorted(ids)))
+        .where(feedback.c.id.in_(sorted(ids)), *conditions)
     )
     with database.reading() as connection:
         rows = connection.execute(query).all()

@@ -160,7 +160,7 @@ def worker(
 
     Args:
         where: Options of the service.
-        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 1]
+        concurrency: The number of batches to learn from concurrently. [env: ACE_SERVER_CONCURRENCY] [default: 2]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
         context: The settings of the user.
@@ -184,8 +184,8 @@ def migrate(*, where: ServiceOptions = _DEFAULT_SERVICE) -> int:
         where: Options of the service.
     """
     settings = where.settings()
+    from ace_server.data_folder import create_data_folder
     from ace_server.database import Database
-    from ace_server.opening import create_data_folder
 
     if settings.database is None:
         create_data_folder(settings.data)

@@ -133,7 +133,7 @@ class Database:
         ...     with database.reading() as connection:
         ...         print(connection.scalar(sa.select(schema_version.c.version)))
         ...     database.close()
-        2
+        3
     """
 
     def __init__(self, location: str | Path) -> None:

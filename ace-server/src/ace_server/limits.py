@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import sqlalchemy as sa
 from limits import parse
@@ -103,24 +104,28 @@ class Limits:
             raise OverLimitError(message, self._rates.get_window_stats(limit, name).reset_time - time.time())
 
     @contextmanager
-    def request(self, key: Key) -> Iterator[None]:
+    def request(self, key: Key, share: float = 0.0) -> Iterator[None]:
         """Count a request as in flight while the block runs.
+
+        Args:
+            share: The part of what the key may have in flight that it takes; it counts as one request at least.
 
         Raises:
             OverLimitError: As many are in flight as are allowed.
         """
+        places = max(1, math.ceil(share * self._most_in_flight))
         with self._lock:
-            if self._in_flight[key.id] >= self._most_in_flight:
+            if self._in_flight[key.id] + places > self._most_in_flight:
                 raise OverLimitError(f"more than {self._most_in_flight} requests of the key are in flight", 1.0)
-            self._in_flight[key.id] += 1
+            self._in_flight[key.id] += places
         try:
             yield
         finally:
             with self._lock:
-                self._in_flight[key.id] -= 1
+                self._in_flight[key.id] -= places
 
     def check_budget(self, key: Key) -> None:
-        """Check that the answers of a key have not cost more than its budget today.
+        """Check that the answers of a key, and learning from its feedback, have not cost more than its budget today.
 
         Raises:
             OverLimitError: They have. A day ends at midnight UTC.
@@ -175,8 +180,19 @@ class Limits:
 
     def _read(self, key: Key, since: float) -> float:
         request = tables.request
-        tokens = request.c.prompt_tokens + request.c.completion_tokens
-        cost = sa.func.coalesce(request.c.cost, tokens * _UNPRICED)
-        query = sa.select(sa.func.sum(cost)).where(request.c.key == key.id, request.c.at >= since)
+        cost = _cost_of(request.c.cost, request.c.prompt_tokens + request.c.completion_tokens)
+        answers = sa.select(sa.func.sum(cost)).where(request.c.key == key.id, request.c.at >= since)
         with self._database.reading() as connection:
-            return float(connection.scalar(query) or 0.0)
+            return float(connection.scalar(answers) or 0.0) + float(connection.scalar(_learning(key, since)) or 0.0)
+
+
+def _cost_of(cost: sa.Column[Any], tokens: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.func.coalesce(cost, tokens * _UNPRICED)
+
+
+def _learning(key: Key, since: float) -> sa.Select[Any]:
+    """Return the query for what learning from the feedback of a key has cost: its share of each batch."""
+    feedback, batch = tables.feedback, tables.batch
+    share = _cost_of(batch.c.cost, batch.c.tokens) / batch.c.samples
+    joined = feedback.join(batch, batch.c.id == feedback.c.batch)
+    return sa.select(sa.func.sum(share)).select_from(joined).where(feedback.c.key == key.id, feedback.c.at >= since)

@@ -14,6 +14,7 @@ from ace.integrations import UsageError, open_private
 from ace.skillbook import has_scheme
 from ace_server import audit, keys, releases, tables
 from ace_server.anonymise import load_finder
+from ace_server.data_folder import create_data_folder
 from ace_server.database import Database, now
 from ace_server.rotation import open_seal
 from ace_server.seal import KEYS_FILE, KEYS_VARIABLE, Seal
@@ -27,7 +28,6 @@ __all__ = [
     "add_book",
     "book_opener",
     "check_skillbook",
-    "create_data_folder",
     "first_admin_key",
     "opened_database",
     "opened_seal",
@@ -61,19 +61,6 @@ def opened_database(settings: ServerSettings, *, create: bool = False) -> Databa
         database.close()
         raise
     return database
-
-
-def create_data_folder(folder: Path) -> None:
-    """Create the data folder, for its owner only.
-
-    Raises:
-        UsageError: It cannot be created.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / "books").mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"the data folder {str(folder)!r} cannot be created: {error.strerror or error}") from error
 
 
 def opened_seal(settings: ServerSettings, database: Database) -> Seal:

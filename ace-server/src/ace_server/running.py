@@ -6,6 +6,7 @@ its samples; their batches stay queued. The second one ends the process at once.
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import signal
@@ -32,6 +33,7 @@ __all__ = ["check_address", "is_loopback", "listening_socket", "log_to_file", "s
 _logger = logging.getLogger(__name__)
 
 _GRACE_SECONDS: Final = 30
+_NEW_OBJECTS: Final = 2_000
 _LOG_BYTES: Final = 10_000_000
 _LOG_FILES: Final = 4
 
@@ -141,6 +143,7 @@ def serve(
 
     from ace_server.connections import TimedProtocol
 
+    _collect_often()
     config = uvicorn.Config(
         app,
         http=TimedProtocol,  # on h11, which limits the size of headers, not on whatever is installed
@@ -191,10 +194,23 @@ def work_until_stopped(start_worker: Callable[[], RunningWorker]) -> int:
     request = _StopRequest()
     with _at_signals(request.make):
         worker = start_worker()
+        _collect_often()
         note("ace: the worker is running")
         request.wait()
         worker.stop()
     return DONE
+
+
+def _collect_often() -> None:
+    """Let the garbage collector run as often as a process needs that does not end.
+
+    The command line makes it run seldom, for short commands. Here, the releases and batches that are no longer used
+    would stay for minutes, and memory that was in use once is not returned. What was imported until now is never
+    garbage: without it, a full collection takes a tenth of the time, in which no request is answered.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS, 10, 10)
 
 
 @final

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from ace.integrations import UsageError, setting_tables
 from ace.skillbook import has_scheme, shown_location
+from ace_server.data_folder import check_unnamed_folder
 
 __all__ = ["BOOK_NAME", "IN_PROJECTS", "LEARNING", "PUBLISH", "Learning", "Publish", "ServerSettings", "load_settings"]
 
@@ -103,14 +104,14 @@ class ServerSettings:
     """The number of new feedback items that start a batch."""
     batch_age: float = _setting(3600.0, least=0, in_project=True)
     """The age of the oldest new feedback at which a batch is made."""
-    schedule_seconds: float = _setting(10.0, least=0.05, in_project=True)
-    """How often the service checks whether a batch can be made."""
+    schedule_seconds: float = _setting(1.0, least=0.05, in_project=True)
+    """How often the service checks whether a batch can be made, and whether a queued one can start."""
     reflections_per_call: int = _setting(8, least=1, in_project=True)
     """How many reflections one request to the skill manager may be about."""
     reflect_workers: int = _setting(4, least=1, in_project=True)
     """How many traces of a batch are reflected on at once."""
-    concurrency: int = _setting(1, least=1, in_project=True)
-    """How many batches a worker learns from at once."""
+    concurrency: int = _setting(2, least=1, in_project=True)
+    """How many batches a worker learns from at once, of which one per book: a long one only stops its own book."""
     attempts: int = _setting(3, least=1, in_project=True)
     """How many attempts at a batch are made."""
     retry_seconds: float = _setting(30.0, least=0.01, in_project=True)
@@ -189,7 +190,8 @@ def load_settings(
         folder: The folder in which the command runs; by default the current one.
 
     Raises:
-        UsageError: A source holds an unknown name or an unusable value. The text names the source.
+        UsageError: A source holds an unknown name or an unusable value, and the text names the source; or the data
+            folder may come from a stranger, and was not named.
 
     Example:
         >>> load_settings({"port": 0}, environ={"ACE_SERVER_BATCH_SIZE": "5"}, folder=Path("/")).batch_size
@@ -209,11 +211,8 @@ def load_settings(
         settings = ServerSettings(**found)
     except ValueError as error:
         raise UsageError(f"the setting {error}") from error
-    if "data" not in found and settings.data.is_symlink():
-        raise UsageError(
-            f"the data folder {str(settings.data)!r} is a link to {str(settings.data.resolve())!r}, which is not "
-            "followed, since a cloned project can contain it; if it is yours, give that folder with --data"
-        )
+    if "data" not in found:
+        check_unnamed_folder(settings.data)
     return settings
 
 

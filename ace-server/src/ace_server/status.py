@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import sqlalchemy as sa
 
 from ace.integrations import counted
-from ace.skillbook import shown_location
+from ace.skillbook import SkillbookError, shown_location
 from ace_server import audit, tables
 from ace_server.database import Database, now
+from ace_server.opening import book_opener
 from ace_server.settings import ServerSettings
+from ace_server.unlearned import why_unchanged
 
 __all__ = ["BookStatus", "Status", "books_of", "status_of"]
 
@@ -41,6 +44,8 @@ class BookStatus:
     """The number of feedback items that wait for a batch."""
     location: str
     """Its location, without a password."""
+    unchanged: str | None = None
+    """Why the last batch that has ended has changed no skill; None if it has changed one, or there is none."""
 
     @property
     def shown_release(self) -> str:
@@ -86,6 +91,11 @@ class Status:
             f"{counted(book.new_feedback, 'new feedback item')}, at {book.location}"
             for book in self.books
         ]
+        lines += [
+            f"{book.name}: the last batch has changed no skill: {book.unchanged}"
+            for book in self.books
+            if book.unchanged is not None
+        ]
         batches = ", ".join(f"{count} {state}" for state, count in self.batches.items()) or "none"
         lines.append(f"batches: {batches}")
         lines.append(f"workers: {self.workers} alive; to review: {self.open_reviews}")
@@ -118,6 +128,20 @@ def books_of(database: Database, settings: ServerSettings) -> list[BookStatus]:
     ]
 
 
+def _why_unchanged(database: Database, settings: ServerSettings, name: str) -> str | None:
+    batch = tables.batch
+    ended = sa.select(batch).where(batch.c.book == name, batch.c.state.in_(("learned", "failed")))
+    with database.reading() as connection:
+        last = connection.execute(ended.order_by(batch.c.id.desc()).limit(1)).first()
+    if last is None or last.state == "failed" or last.release is not None:
+        return None
+    try:
+        with closing(book_opener(settings, database)(name)) as book:
+            return why_unchanged(book, last.id)
+    except SkillbookError as error:
+        return f"its skillbook cannot be read ({error})"
+
+
 def status_of(database: Database, settings: ServerSettings, *, known: audit.AuditHead | None = None) -> Status:
     """Return the state of a service, with a check of its audit log.
 
@@ -141,7 +165,10 @@ def status_of(database: Database, settings: ServerSettings, *, known: audit.Audi
     if failed := batches.get("failed"):
         problems.append(f"{failed} {'batch' if failed == 1 else 'batches'} failed; the page /runs says why")
     return Status(
-        books=books_of(database, settings),
+        books=[
+            replace(book, unchanged=_why_unchanged(database, settings, book.name))
+            for book in books_of(database, settings)
+        ],
         workers=workers,
         batches=batches,
         feedback=feedback,

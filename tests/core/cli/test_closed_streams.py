@@ -58,6 +58,19 @@ def test_a_run_whose_standard_error_is_gone_learns_everything(
     assert len(learned) == TRACES
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_report_that_cannot_be_printed_is_no_wrong_usage(
+    tmp_path: Path, traces: Path, model: list[str], options: list[str]
+) -> None:
+    done = shell("$ACE >/dev/full", "learn", traces.name, "--skillbook", "s.db", *options, *model, folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines()[-1] == (
+        "ace: standard output cannot be written: No space left on device; what the command has changed is kept"
+    )
+    with Skillbook.open(tmp_path / "s.db") as book:
+        assert len(book) == TRACES
+
+
 COMMANDS = [
     ["--version"],
     ["--help"],

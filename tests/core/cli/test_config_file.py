@@ -104,6 +104,9 @@ def test_variables_and_flags_win_over_the_file_which_wins_over_those_of_user_and
         ("a.toml", "[lerning]\nepochs = 2\n", ["line 1", "no such setting: 'lerning'", "[learning]"]),
         ("a.toml", "[train]\nepochs = 2\n", ["line 1", "no such setting: 'train'", "[learning]"]),
         ("a.yaml", "model:\n  name: x\n", ["line 1", "'model' must be a value, not a table"]),
+        ("a.yaml", "model: x\nadaptation:\n  epochs: 3\n", ["line 2", "no plugin 'adaptation'", "[learning]"]),
+        ("a.toml", "epochs = 1\n\n[whatever]\nanything = 1\n", ["line 3", "no plugin 'whatever'", "[learning]"]),
+        ("a.toml", "[training.run]\nepochs = 1\n", ["line 1", "no plugin 'training'"]),
     ],
 )
 def test_an_error_names_file_line_and_field(name: str, text: str, named: list[str], tmp_path: Path) -> None:
@@ -177,11 +180,28 @@ def test_fail_fast_can_be_set_and_unset(here: Run, model: list[str], tmp_path: P
     assert wrong.code == 2 and "ACE_FAIL_FAST must be true or false, got 'maybe'" in wrong.err
 
 
-def test_the_table_of_a_plugin_is_left_to_the_plugin_installed_or_not(tmp_path: Path) -> None:
+def test_the_table_of_a_plugin_that_is_not_installed_is_noted_in_a_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = write(tmp_path / "ace.toml", "epochs = 2\n[acme]\ntest = 'pytest'\n")
     assert load_settings({}, environ={"HOME": str(tmp_path)}, folder=tmp_path).epochs == 2
+    assert capsys.readouterr().err == (
+        f"ace: {file}, line 2: no plugin 'acme' is installed that could use this table, so it is ignored; "
+        "the settings of a run are in [learning]\n"
+    )
     found = plugin_setting("acme", "test", environ={"HOME": str(tmp_path)}, folder=tmp_path)
     assert found == ("pytest", f"{file}, line 3")
+
+
+def test_tables_of_plugins_and_mappings_are_taken_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "[beads]\ntest = 'a'\n[server]\nbatch_size = 2\n[[logs.mapping]]\nformat = 'x'\n[claude-code]\nx = 1\n"
+    environ = {"HOME": str(tmp_path)}
+    load_settings({}, config=write(tmp_path / "run.toml", text), environ=environ, folder=tmp_path)
+    write(tmp_path / "ace.toml", text)
+    load_settings({}, environ=environ, folder=tmp_path)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_setting_of_a_plugin_comes_from_the_variable_then_the_project_then_the_user(tmp_path: Path) -> None:

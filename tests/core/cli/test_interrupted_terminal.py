@@ -1,13 +1,7 @@
 """Ctrl-C typed at a real terminal, and SIGTERM, at any moment: the terminal and the store are as they should be."""
 
 import json
-import os
-import pty
 import random
-import signal
-import subprocess
-import sys
-import termios
 import threading
 import time
 from collections.abc import Mapping
@@ -17,64 +11,13 @@ from typing import Any
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import ACE, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
+from tests.support.terminal import Terminal
 
-ON_ITS_TERMINAL = (
-    "import fcntl, os, sys, termios\n"
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"  # so that what is typed becomes a signal
-    "os.execv(sys.argv[1], sys.argv[1:])\n"
-)
 HIDES_CURSOR, SHOWS_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 KINDS = ["C", "CC", "T", "TT", "CT"]
 """C is Ctrl-C, T is SIGTERM."""
-
-
-class Terminal:
-    """A terminal with a command that runs on it."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.main, self.other = pty.openpty()
-        self.settings = termios.tcgetattr(self.other)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", ON_ITS_TERMINAL, str(ACE), *arguments],
-            cwd=folder,
-            env={**command_environment(folder), "TERM": "xterm"},
-            stdin=self.other,
-            stdout=self.other,
-            stderr=self.other,
-            start_new_session=True,
-        )
-        self.shown = bytearray()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def send(self, what: str) -> None:
-        """Type Ctrl-C, or send SIGTERM."""
-        if what == "C":
-            os.write(self.main, b"\x03")
-        else:
-            self.process.send_signal(signal.SIGTERM)
-
-    def wait(self) -> int:
-        """Wait for the command, and return its exit code."""
-        code = self.process.wait()
-        assert termios.tcgetattr(self.other) == self.settings
-        os.close(self.other)
-        self._reader.join()
-        os.close(self.main)
-        return code
-
-    def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self.main, 65536)
-            except OSError:
-                return  # the other end was closed
-            if not data:
-                return
-            self.shown.extend(data)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -100,3 +100,37 @@ def test_the_location_of_a_store_is_not_a_path(here: Run, tmp_path: Path, argume
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(" takes a file or a folder, not 'acme://[hidden]@team/skills'\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["learn", "log/"], "logs"),
+        (["inspect", "logs/chta.json"], "logs/chat.json"),
+        (["skillbook", "show", "--skillbook", "skils.json"], "skills.json"),
+        (["skillbook", "import", "skill.json", "--skillbook", "b.db"], "skills.json"),
+        (["train", "logs", "--config", "rnu.yaml"], "run.yaml"),
+    ],
+)
+def test_a_misspelt_path_is_answered_with_the_near_one(
+    here: Run, tmp_path: Path, arguments: list[str], meant: str
+) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("logs/chat.json", "skills.json", "run.yaml"):
+        (tmp_path / name).write_text("{}")
+    done = here(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert f"did you mean {meant!r}?" in done.err
+
+
+def test_a_skillbook_in_the_place_of_an_id_is_answered_with_the_option(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "skills.json").write_text('{"skills": {}}')
+    done = here("skillbook", "show", "skills.json", "--skillbook", "skills.json")
+    assert done.code == 2 and "give --skillbook skills.json" in done.err
+
+
+@pytest.mark.parametrize(
+    ("word", "option"), [(["help"], ["--help"]), (["help", "learn"], ["learn", "--help"]), (["version"], ["--version"])]
+)
+def test_help_and_version_are_words_too(here: Run, word: list[str], option: list[str]) -> None:
+    assert here(*word).out == here(*option).out != ""

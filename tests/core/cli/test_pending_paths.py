@@ -49,12 +49,16 @@ def test_a_lesson_that_no_one_judged_is_reported_as_pending_and_not_asked_with(t
         assert "LESSON ebb" in prompt_of_ask(here, server)
 
 
-def test_the_report_says_how_many_skills_are_pending(tmp_path: Path, here: Run) -> None:
+def test_the_report_lists_what_is_pending_and_why(tmp_path: Path, here: Run) -> None:
     write_lines(tmp_path / "in.jsonl", UNJUDGED)
     with ScriptedServer(learning_script()) as server:
         done = here("learn", "in.jsonl", *options(server), "--yes", environ=DEFAULT)
-    rows = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert "skills left pending (`ace review`) 1" in rows and "skills added 0" in rows
+    first, *rows = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert first == "Learned into skills.db: 1 skill pending"
+    assert "skills left pending 1" in rows and not [row for row in rows if row.startswith("skills added")]
+    place = rows.index("Pending, so not shown:")
+    assert "LESSON ebb" in rows[place + 1] and rows[place + 2].endswith(", from in.jsonl#1")
+    assert rows[-1] == "Next: ace review"
 
 
 @pytest.mark.parametrize("choice", ["pending", "keep", "drop"])

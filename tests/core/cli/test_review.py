@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ace._internal.managed_block import write_managed_block
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
@@ -76,9 +77,10 @@ def test_both_decisions_at_once_are_one_version_that_can_be_undone(tmp_path: Pat
         for content in ("one", "two"):
             book.apply_update(UpdateBatch("", [UpdateOperation("ADD", "sums", content, pending="why not")]))
     done = here("review", "--accept", FIRST, "--reject", SECOND, "--because", "wrong")
-    assert "skills.db is at version 3; `ace skillbook rollback 2` undoes this" in done.out
+    assert f"skills.db is at version 3; `ace undo {FIRST} {SECOND}` undoes this" in done.out
     assert "1 accepted, 1 rejected" in here("skillbook", "log").out
-    assert here("skillbook", "rollback", "2", "--yes").code == 0
+    undone = here("undo", FIRST, SECOND)
+    assert undone.code == 0 and f"pending again [{FIRST}]: one" in undone.out
     assert len(here("review", "--json").data["pending"]) == 2
 
 
@@ -112,3 +114,121 @@ def test_show_and_pin_say_that_a_skill_is_pending(location: str, here: Run) -> N
     assert "pending" in shown and "its proof failed" in shown
     done = here("skillbook", "pin", FIRST, "--skillbook", location)
     assert f"the skill '{FIRST}' is pending; `ace review --accept {FIRST}` makes it active" in done.err
+
+
+BEFORE = {
+    "no file": None,
+    "an empty file": b"",
+    "no line end": b"# Ours",
+    "lines of Windows": b"# Ours\r\n\r\nRun make.\r\n",
+    "an old block": b"# Ours\n<!-- ace:skills begin -->\n- mine\n<!-- ace:skills end -->\nRun make.\n",
+}
+
+
+@pytest.fixture
+def landed(tmp_path: Path, here: Run) -> Path:
+    """Two pending skills and an active one, in a project whose AGENTS.md shows the skills."""
+    (tmp_path / "ace.toml").write_text('block = "AGENTS.md"\n', encoding="utf-8")
+    with Skillbook.open("skills.db") as book:
+        pending = [UpdateOperation("ADD", "sums", content, pending="why not") for content in ("one", "two")]
+        book.apply_update(UpdateBatch("", [*pending, UpdateOperation("ADD", "sums", "Add slowly.")]))
+    return tmp_path / "AGENTS.md"
+
+
+def given(file: Path, contents: bytes | None) -> None:
+    if contents is not None:
+        file.write_bytes(contents)
+
+
+def bytes_of(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+@pytest.mark.parametrize("undone", [[FIRST, SECOND], [SECOND, FIRST]], ids=["first-first", "last-first"])
+def test_undoing_what_was_accepted_restores_every_byte(
+    landed: Path, here: Run, before: bytes | None, undone: list[str]
+) -> None:
+    given(landed, before)
+    assert here("review", "--accept", FIRST).code == 0
+    assert b"] one\n" in landed.read_bytes().replace(b"\r\n", b"\n")
+    assert here("review", "--accept", SECOND).code == 0
+    assert here("undo", undone[0]).code == 0
+    assert f"[{undone[1]}]".encode() in landed.read_bytes()
+    assert f"[{undone[0]}]".encode() not in landed.read_bytes()
+    done = here("undo", undone[1], "--json")
+    assert (done.code, done.data["skills"][0]["status"], done.data["undo"]) == (0, "pending", "")
+    assert bytes_of(landed) == before
+
+
+def test_what_the_user_writes_around_the_block_stays(landed: Path, here: Run) -> None:
+    landed.write_bytes(b"# Ours\n")
+    here("review", "--accept", FIRST)
+    landed.write_bytes(b"# New title\n" + landed.read_bytes() + b"Run make.\n")
+    assert here("undo", FIRST).code == 0
+    assert landed.read_bytes() == b"# New title\n# Ours\nRun make.\n"
+
+
+def test_a_block_that_a_run_wrote_since_loses_only_the_skill(landed: Path, here: Run) -> None:
+    here("review", "--accept", FIRST)
+    with Skillbook.open("skills.db") as book:
+        book.add_skill("sums", "Check the sum.")
+        write_managed_block(landed, book.as_markdown())
+    assert here("undo", FIRST).code == 0
+    shown = landed.read_text(encoding="utf-8")
+    assert "Check the sum." in shown and "Add slowly." in shown and FIRST not in shown
+
+
+def test_a_rejected_skill_leaves_the_block_and_comes_back(landed: Path, here: Run) -> None:
+    with Skillbook.open("skills.db") as book:
+        write_managed_block(landed, book.as_markdown())
+    before = landed.read_bytes()
+    assert here("review", "--reject", ACTIVE, "--because", "Slow.").code == 0
+    assert b"Add slowly." not in landed.read_bytes()
+    assert here("undo", ACTIVE).code == 0
+    assert landed.read_bytes() == before
+
+
+def test_a_rejection_writes_no_block_where_there_is_none(landed: Path, here: Run) -> None:
+    assert here("review", "--reject", FIRST, "--because", "Wrong.").code == 0
+    assert not landed.exists()
+
+
+def test_another_skillbook_does_not_land_in_the_file_of_the_project(landed: Path, here: Run) -> None:
+    with Skillbook.open("other.db") as book:
+        book.apply_update(UpdateBatch("", [UpdateOperation("ADD", "sums", "three", pending="why not")]))
+    assert here("review", "other.db", "--json").data["block"] is None
+    assert here("review", "other.db", "--accept", FIRST).code == 0
+    assert not landed.exists()
+    assert here("review", "--json").data["block"] == str(landed)
+
+
+def test_a_damaged_block_is_found_before_anything_is_decided(landed: Path, here: Run) -> None:
+    landed.write_bytes(b"<!-- ace:skills begin -->\n")
+    done = here("review", "--accept", FIRST)
+    assert done.code == 2 and "1 begin and 0 end marks" in done.err and "nothing was changed" in done.err
+    assert len(here("review", "--json").data["pending"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        ((FIRST, ACTIVE), f"the skill '{ACTIVE}' was neither accepted nor rejected, so nothing was changed"),
+        ((FIRST, SECOND), f"the skill '{SECOND}' is pending, so there is no decision to undo, so nothing was changed"),
+        ((FIRST, "sums-00009"), "has no skill 'sums-00009'"),
+    ],
+)
+def test_where_there_is_no_decision_nothing_is_undone(
+    landed: Path, here: Run, ids: tuple[str, ...], problem: str
+) -> None:
+    here("review", "--accept", FIRST)
+    before = landed.read_bytes()
+    done = here("undo", *ids)
+    assert done.code == 2 and problem in done.err
+    assert landed.read_bytes() == before
+
+
+def test_a_file_without_history_cannot_undo(here: Run) -> None:
+    Skillbook().save_to_file("skills.json")
+    done = here("undo", FIRST, "--skillbook", "skills.json")
+    assert done.code == 2 and "keeps no history" in done.err

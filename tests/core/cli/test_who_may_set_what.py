@@ -16,9 +16,9 @@ from ace_server.settings import load_settings as load_server_settings
 from docs.generated_options import PAGE, trust_rows
 
 HARMFUL: dict[str, list[object]] = {
-    "model": ["acme/http://192.0.2.1", "/tmp/weights"],
+    "model": ["acme/http://192.0.2.1", "/srv/weights"],
     "api_base": ["http://192.0.2.1/v1"],
-    "skillbook": ["../private.db", "~/private.db", "/tmp/private.db", "link/private.db", "acme://team/skills"],
+    "skillbook": ["../private.db", "~/private.db", "/srv/private.db", "link/private.db", "acme://team/skills"],
     "block": ["../notes.md", "~/notes.md", "link/notes.md"],
     "logs": ["..", "~", "link"],
     "prompts": ["..", "~", "link"],

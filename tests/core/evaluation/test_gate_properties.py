@@ -58,6 +58,20 @@ def applied(book: Skillbook, operations: list[UpdateOperation], *, judged: bool)
         UpdateOperation("UPDATE", "b", skill_id="b-00002", metadata={"harmful": 1}),
     ],
 )
+@example(
+    [({}, "a"), ({"harmful": 1}, "a")],
+    [
+        UpdateOperation("REMOVE", "a", skill_id="a-00002"),
+        UpdateOperation("ADD", "a", "Check the units.", skill_id="a-00002", metadata={"harmful": 2}),
+    ],
+)
+@example(
+    [({"helpful": 1}, "a")],
+    [
+        UpdateOperation("ADD", "b", "Check the units."),
+        UpdateOperation("ADD", "b", "Round up.", skill_id="b-00002", metadata={"harmful": 1}),
+    ],
+)
 def test_every_batch(skills: list[tuple[dict[str, int], str]], operations: list[UpdateOperation]) -> None:
     book, judgements_only = filled(skills), filled(skills)
     tags = [operation for operation in operations if operation.type == "TAG"]

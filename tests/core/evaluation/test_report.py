@@ -109,7 +109,7 @@ def test_shares_are_percent_and_amounts_have_the_digits_of_the_largest(report: E
     learned = Evaluation("l", tuple(answer_of(f"s{n}", 1, seconds=0.01, cost=0.0) for n in range(8)), 8)
     rows = {name: cells for name, *cells in measure_rows(compare(baseline, learned))}
     assert list(rows) == ["accuracy (%)", "input tokens", "output tokens", "cost (USD)", "seconds"]
-    assert rows["accuracy (%)"][1] == "100.0 [100.0, 100.0]"
+    assert rows["accuracy (%)"][1] == "100.0 [67.6, 100.0]"
     assert rows["accuracy (%)"][2].startswith("+50.0 [+")
     assert rows["cost (USD)"][0] == "0 [0, 0]"
     assert rows["seconds"][1] == "0.0100 [0.0100, 0.0100]"

@@ -18,6 +18,8 @@ from ace.evaluation import (
     bootstrap_difference,
     bootstrap_interval,
     mcnemar_test,
+    mean_interval,
+    paired_interval,
     pass_hat_k,
     permutation_test,
     share_interval,
@@ -167,3 +169,32 @@ def test_the_interval_of_a_share_has_a_width_at_its_ends() -> None:
 def test_a_share_that_cannot_be_one_is_rejected(share: float, count: int) -> None:
     with pytest.raises(ValueError, match="must be"):
         share_interval(share, count)
+
+
+def test_the_interval_of_yes_or_no_values_is_that_of_a_share() -> None:
+    assert mean_interval([1.0] * 4) == share_interval(1.0, 4)
+    assert mean_interval([1.0, 0.0, 0.5]) == bootstrap_interval([1.0, 0.0, 0.5])
+
+
+def test_the_interval_of_a_difference_has_a_width_where_all_samples_changed_or_none() -> None:
+    assert paired_interval([0.0] * 4, [1.0] * 4).low < 0.5
+    unchanged = paired_interval([1.0, 0.0] * 5, [1.0, 0.0] * 5)
+    assert unchanged.low < unchanged.value == 0 < unchanged.high
+    assert paired_interval([0.5, 0.0], [1.0, 1.0]) == bootstrap_interval([0.5, 1.0])
+
+
+def test_the_interval_of_a_difference_is_that_of_the_example_of_its_author() -> None:
+    first, second = [1.0] * 48 + [0.0] * 2, [1.0] * 36 + [0.0] * 12 + [1.0] * 2
+    interval = paired_interval(second, first)
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.2, 0.0569, 0.3404), abs=1e-4)
+
+
+def test_the_interval_of_a_difference_covers_it_about_as_often_as_it_says() -> None:
+    generator = random.Random(3)
+    covered = 0
+    for _ in range(500):
+        before = [float(generator.random() < 0.4) for _ in range(24)]
+        after = [float(generator.random() < (0.9 if value else 0.5)) for value in before]
+        interval = paired_interval(before, after)
+        covered += interval.low <= 0.4 * 0.9 + 0.6 * 0.5 - 0.4 <= interval.high
+    assert 465 <= covered <= 490

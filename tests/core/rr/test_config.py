@@ -207,9 +207,14 @@ def test_secrets_and_personal_data_are_neither_sent_nor_kept(monkeypatch: pytest
         assert secret not in sent and secret not in kept
 
 
-def test_a_client_without_messages_is_refused() -> None:
-    class Plain:
-        def complete(self, prompt: str) -> None: ...
+class Plain:
+    def complete(self, prompt: str) -> None: ...
 
-    with pytest.raises(TypeError, match="complete_messages"):
-        RRStep(Plain())
+
+def test_a_client_that_answers_no_prompt_is_refused() -> None:
+    class Structured:
+        def complete_structured(self, prompt: str, response_model: type) -> None: ...
+
+    for arguments in ((Structured(),), (Plain(), None, None, Structured())):
+        with pytest.raises(TypeError, match=r"must be an object with a method complete\(\)"):
+            RRStep(*arguments)

@@ -281,3 +281,30 @@ def test_an_error_inside_the_function_keeps_its_own_words(tmp_path: Path) -> Non
     runner = ACE.from_roles(**{**ROLES, "agent": Answers()}, environment=Demanding())
     [result] = runner.run([Sample("q")])
     assert str(result.error) == "Demanding.evaluate() missing 1 required thing"
+
+
+def test_an_environment_in_place_of_the_epochs_is_told_where_it_belongs() -> None:
+    runner = ACE.from_roles(agent=Nothing(), reflector=Nothing(), skill_manager=Nothing())
+    with pytest.raises(TypeError, match=r"from_roles\(\.\.\., environment=SimpleEnvironment\(\)\)"):
+        runner.run([], SimpleEnvironment())  # type: ignore[arg-type]  # that is the mistake
+
+
+def test_the_name_of_a_gate_in_place_of_a_gate_is_told_what_to_give() -> None:
+    with pytest.raises(TypeError, match=r"got 'counters'; give a gate, such as ace.evaluation.CounterGate\(\)"):
+        TraceAnalyser.from_roles(reflector=Nothing(), skill_manager=Nothing(), gate="counters")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("runner", "argument", "constructor"),
+    [
+        (ACELiteLLM, "model", "ACELiteLLM.from_model()"),
+        (ACE, "model", "ACE.from_model()"),
+        (ACE, "client", "ACE.from_client()"),
+        (TraceAnalyser, "model", "TraceAnalyser.from_model()"),
+    ],
+)
+def test_an_argument_of_another_constructor_is_answered_with_it(
+    runner: Callable[..., object], argument: str, constructor: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"{re.escape(constructor)} takes it$"):
+        runner(**{argument: "gpt-4o-mini"})

@@ -97,7 +97,7 @@ def test_what_a_runner_is_made_of(options: dict[str, Any], message: str) -> None
 
 
 def test_a_client_and_not_the_name_of_a_model() -> None:
-    with pytest.raises(TypeError, match=r"complete_structured\(\), got 'gpt-4o'; give one, such as LiteLLMClient"):
+    with pytest.raises(TypeError, match=r"complete_structured\(\), got 'gpt-4o'; LiteLLMClient\('gpt-4o'\) is one"):
         ACE.from_client("gpt-4o")  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(ValueError, match="max_retries must be at least 0, got -1"):
         Agent(ScriptedClient(), max_retries=-1)  # type: ignore[arg-type]  # enough of a client

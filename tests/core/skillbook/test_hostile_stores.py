@@ -63,5 +63,7 @@ def test_a_row_of_hundreds_of_megabytes_is_not_read(tmp_path: Path, here: Run) -
         book.add_skill("a", "One.")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE skill SET data = CAST(zeroblob(300000000) AS TEXT)")
-    done = here("skillbook", "show")
-    assert done.code == 2 and "skills.db" in done.err and done.err.count("\n") == 1
+    for command in (["show"], ["add", "a", "Two."]):
+        done = here("skillbook", *command)
+        assert done.code == 2 and "skills.db" in done.err and done.err.count("\n") == 1
+        assert "one of its rows has more than 256 MB" in done.err and "export its skills as JSON" in done.err

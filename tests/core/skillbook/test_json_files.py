@@ -408,3 +408,22 @@ def test_two_processes_that_load_add_and_merge_keep_everything(
         found = contents(path)
         assert len(found) == skills + 2 * saves
         assert set(found[skills:]) == {f"{name} {number}" for name in ("first", "second") for number in range(saves)}
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_file_that_was_deleted_while_it_was_in_use_is_written_again_with_a_warning(
+    tmp_path: Path, merge: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "folder" / "book.json"
+    book = Skillbook()
+    book.add_skill("a", "One.")
+    book.save_to_file(path)
+    assert not caplog.messages
+    path.unlink()
+    path.parent.rmdir()
+    book.add_skill("a", "Two.")
+    book.save_to_file(path, merge=merge)
+    assert caplog.messages == [f"{path} was deleted while it was in use; all skills are written to a new file"]
+    book.save_to_file(path, merge=merge)
+    assert len(caplog.messages) == 1
+    assert len(Skillbook.load_from_file(path)) == 2

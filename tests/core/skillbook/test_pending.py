@@ -225,3 +225,51 @@ def test_importing_keeps_pending_skills_pending(book: Skillbook) -> None:
     apply(other, lesson())
     book.import_skills(other)
     assert [skill.reason for skill in book.pending_skills()] == ["nobody judged the answer"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Skillbook:
+    book = Skillbook.open(tmp_path / "undone.db", clock=ticking())
+    apply(book, lesson(), lesson("Sort the list."), lesson("Add slowly.", pending=""))
+    return book
+
+
+def test_an_undone_acceptance_leaves_the_skill_pending_for_its_old_reason(store: Skillbook) -> None:
+    before = store.as_prompt()
+    store.accept_skill("a-00001")
+    store.tag_skill("a-00001", "helpful")
+    [undone] = store.undo_decisions(["a-00001"])
+    assert (undone.status, undone.reason, undone.helpful) == (PENDING, "nobody judged the answer", 1)
+    assert store.as_prompt() == before
+    assert store.accept_skill("a-00001").is_active
+
+
+def test_an_undone_rejection_is_a_proposal_again(store: Skillbook) -> None:
+    store.reject_skill("a-00001", "It is wrong.")
+    store.reject_skill("a-00003", "It is wrong, too.")
+    assert store.version == 3
+    undone = store.undo_decisions(["a-00001", "a-00003"])
+    assert [(skill.status, skill.reason) for skill in undone] == [(PENDING, "nobody judged the answer"), ("active", "")]
+    assert store.version == 4
+
+
+@pytest.mark.parametrize(
+    ("skill_id", "problem"),
+    [
+        ("a-00002", "is pending, so there is no decision to undo"),
+        ("a-00003", "was neither accepted nor rejected"),
+        ("a-00009", "no such skill"),
+    ],
+)
+def test_where_there_is_no_decision_nothing_is_undone(store: Skillbook, skill_id: str, problem: str) -> None:
+    store.accept_skill("a-00001")
+    with pytest.raises(ValueError, match=problem):
+        store.undo_decisions(["a-00001", skill_id])
+    assert skill_of(store).is_active
+
+
+def test_the_acceptance_of_a_removed_skill_cannot_be_undone(store: Skillbook) -> None:
+    store.accept_skill("a-00001")
+    store.remove_skill("a-00001", soft=True)
+    with pytest.raises(ValueError, match="was removed or merged"):
+        store.undo_decisions(["a-00001"])

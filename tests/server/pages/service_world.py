@@ -49,7 +49,7 @@ class World:
 
     def add(self, table: sa.Table, **values: Any) -> str:
         """Add a row and return its id."""
-        identifier = values.setdefault("id", new_id(table.name[:3]))
+        identifier = values.setdefault("id", new_id({"feedback": "fbk"}.get(table.name, table.name[:3])))
         with self.service.database.writing() as connection:
             connection.execute(sa.insert(table).values(**{"at": now(), **values}))
         return str(identifier)

@@ -556,6 +556,23 @@ def test_a_batch_that_has_changed_no_skill_says_so(world: World, values: dict[st
     assert "the batch has not changed any skill" not in reader.get(f"/runs/{batch}").text
 
 
+def test_a_skill_from_feedback_says_what_shows_it_and_reviewers_what_was_said(world: World) -> None:
+    world.ask_for_review("With which carrier?", "PostNord", correction="Bring only")
+    [feedback] = world.rows(tables.feedback)
+    with world.service.open_book("default") as book:
+        source = InsightSource(f"b4778e4e02ba5701@{feedback.id}", "", 1, 1, "trace_analyser", evidence="person")
+        skill = book.add_skill("shipping", "Ship to Norway with Bring.", insight_source=source)
+    for scopes, sees in ((["read"], False), (["read", "review"], True)):
+        reader = logged_in(world, world.key("-".join(scopes), *scopes))
+        page = reader.get(f"/books/default/skills/{skill.id}").text
+        assert "A person corrected the answer of the agent." in page
+        assert "unproven" not in page and "trace_analyser" not in page
+        assert f"feedback {feedback.id[-6:]}</a>" in page
+        assert ("With which carrier?" in page and "Bring only" in page) is sees
+    read = world.rows(tables.audit, tables.audit.c.what == "text.read")
+    assert [row.target for row in read] == [feedback.id]
+
+
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:
     reader = logged_in(world, world.key("Maren", "read"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -318,8 +318,7 @@ def _without_secrets(traces: Sequence[Record], allow: Collection[GuardedKind]) -
     Texts in the form of a secret are redacted later as well, one by one. This function knows the whole session, such as
     a password that is set in a file and typed by the agent in a later turn.
     """
-    texts = [text for trace in traces for name in _FIELDS_WITH_TEXT for text in _texts_in(trace.get(name))]
-    secrets = Redactor(allow=allow).secrets_in(texts)
+    secrets = Redactor(allow=allow).secrets_in([trace.get(name) for trace in traces for name in _FIELDS_WITH_TEXT])
     if not secrets:
         return list(traces)
     redactor = Redactor(secrets, allow=get_args(SensitiveClass))
@@ -327,17 +326,6 @@ def _without_secrets(traces: Sequence[Record], allow: Collection[GuardedKind]) -
         {**trace, **{name: redactor.redact_value(trace[name]) for name in _FIELDS_WITH_TEXT if name in trace}}
         for trace in traces
     ]
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts_in(item)
 
 
 def _is_trivial(trace: Record) -> bool:

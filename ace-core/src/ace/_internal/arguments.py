@@ -53,7 +53,9 @@ _LEAST_LETTERS: Final = 3
 """The letters of a name that can be recognised by its beginning, or as a word of a longer one."""
 
 
-def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
+def checked_arguments(
+    *options: type, advice: str = "", further: Callable[[str, Collection[str]], Collection[str]] | None = None
+) -> Callable[[F], F]:
     """Decorate a public function so that the error for an invalid call is helpful.
 
     A misspelt keyword gets a suggestion. The error names the class on which the caller called a method, not the one
@@ -64,6 +66,8 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
         *options: The `TypedDict` classes whose keys the `**` parameter of the function takes. If there are none, and
             the function has such a parameter, any keyword is accepted.
         advice: What to do about a missing argument, or one too many.
+        further: Returns what else the `**` parameter takes, for the name of the function and the keywords that are not
+            in `options`.
 
     Example:
         >>> class Greeter:
@@ -92,7 +96,7 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
         def explained(error: TypeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
             called = _called(function, args)
             if not collects:
-                check_keywords(called, kwargs, known)
+                _check_call(function, args, kwargs, known)
             text = str(error).replace(f"{function.__qualname__}()", f"{called}()")
             return TypeError(f"{text}; {advice}" if advice else text)
 
@@ -112,8 +116,10 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
 
         @functools.wraps(function)
         def checked_before(*args: Any, **kwargs: Any) -> Any:
-            if not kwargs.keys() <= known:
-                check_keywords(_called(function, args), kwargs, known)
+            unknown = kwargs.keys() - known
+            if unknown:
+                of_plugins = frozenset() if further is None else further(_called(function, args), unknown)
+                _check_call(function, args, kwargs, known.union(of_plugins))
             return checked(*args, **kwargs)
 
         return cast(F, checked_before)
@@ -137,6 +143,31 @@ def checked_class(decorated: type[T]) -> type[T]:
     initialise: Any = decorated.__init__
     setattr(decorated, "__init__", checked_arguments()(initialise))  # noqa: B010  # mypy refuses the assignment
     return decorated
+
+
+def _check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Iterable[str], known: set[str]) -> None:
+    """Check the keyword arguments of a call. The error names another constructor of the class that takes one of them.
+
+    Raises:
+        TypeError: One is unknown.
+    """
+    called = _called(function, args)
+    if function.__name__ == "__init__" and args:
+        kind = type(args[0])
+        for name in kwargs:
+            constructor = None if name in known else _constructor_taking(name, kind)
+            if constructor is not None:
+                raise TypeError(
+                    f"{called}() got an unexpected keyword argument {name!r}; {kind.__name__}.{constructor}() takes it"
+                )
+    check_keywords(called, kwargs, known)
+
+
+def _constructor_taking(name: str, kind: type) -> str | None:
+    for constructor in sorted(dir(kind)):
+        if constructor.startswith("from_") and name in inspect.signature(getattr(kind, constructor)).parameters:
+            return constructor
+    return None
 
 
 def check_keywords(called: str, passed: Iterable[str], known: Collection[str]) -> None:

@@ -21,6 +21,8 @@ PRIVATE: Final = 0o600
 """The permissions of a new file."""
 
 _NO_LINK: Final = os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDERS_OF_DEVICES: Final = frozenset(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
+"""Only the system creates links there."""
 _LONGEST_STEM: Final = 80
 """In bytes. A temporary name must be valid wherever the name of the file is."""
 
@@ -193,7 +195,7 @@ def appended_file(path: str | Path) -> Iterator[BinaryIO]:
     while True:
         with _opened_for_appending(path) as file:
             flock(file, LOCK_EX)
-            if _is_at(file, path):
+            if is_open_at(file, path):
                 yield file
                 return
         # The file was deleted or replaced before it was locked: lines in it would be lost.
@@ -223,12 +225,18 @@ def append_whole(file: BinaryIO, data: bytes, *, is_durable: bool) -> None:
         _sync_folder(Path(file.name).parent)
 
 
-def _is_at(file: IO[bytes], path: str | Path) -> bool:
+def is_open_at(file: IO[bytes], path: str | Path) -> bool:
     """Return whether an open file is the one at a path."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), Path(path).lstat())
+        there = Path(path).stat() if _is_of_system(path) else Path(path).lstat()
     except FileNotFoundError:
         return False
+    return os.path.samestat(os.fstat(file.fileno()), there)
+
+
+def _is_of_system(path: str | Path) -> bool:
+    """Return whether a path is that of a device or an open file of this process, where a link is followed."""
+    return Path(path).absolute().parent in _FOLDERS_OF_DEVICES
 
 
 def _opened_for_appending(path: str | Path) -> BinaryIO:
@@ -343,7 +351,7 @@ def passing_lock(path: str | Path) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            if _is_at(file, path):
+            if is_open_at(file, path):
                 try:
                     yield True
                 finally:
@@ -447,11 +455,14 @@ def _new_temporary(target: Path) -> tuple[Path, int]:
 def open_private(name: str, flags: int) -> int:
     """Open a file as the `opener` of `open`: a new one is readable by its owner alone, and a link is not followed.
 
+    The links of the system to devices and to the open files of this process are, such as `/dev/stderr`.
+
     Raises:
-        OSError: It cannot be opened, or is a link.
+        OSError: It cannot be opened, or is another link.
     """
+    no_link = 0 if _is_of_system(name) else getattr(os, "O_NOFOLLOW", 0)
     try:
-        return os.open(name, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0), PRIVATE)
+        return os.open(name, flags | getattr(os, "O_CLOEXEC", 0) | no_link, PRIVATE)
     except OSError as error:
         if Path(name).is_symlink():
             raise _unfollowed(name) from error

@@ -5,12 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator
-from typing import Final
 
-__all__ = ["MANY_OBJECTS", "gc_paused"]
-
-MANY_OBJECTS: Final = 10_000
-"""The number of new objects from which they are hidden from the collector."""
+__all__ = ["gc_paused"]
 
 
 @contextlib.contextmanager
@@ -18,22 +14,20 @@ def gc_paused() -> Iterator[None]:
     """Pause the garbage collector while long-lived objects are created.
 
     Reading a large skillbook makes some hundred thousand objects, none of them garbage; looking for garbage among them
-    would take as long as parsing, and once more when the collector is switched on again. So they are put among
-    the old objects unseen, if they are many. If the collector was already switched off, or objects were frozen by other
-    code, that stays so.
+    time and again would take as long as parsing. If the collector was already switched off, it stays so.
 
     Example:
         >>> with gc_paused():
         ...     gc.isenabled()
         False
     """
+    # The new objects are not put among the old ones with `gc.freeze` and `gc.unfreeze`: these also move the garbage of
+    # the rest of the program there, and start the count to the next collection anew. A service that reads its skillbook
+    # again and again would never collect anything.
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
-            if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()

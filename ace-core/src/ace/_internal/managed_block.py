@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from ace._internal.atomic_file import folder_lock, write_durably
 
@@ -65,6 +66,51 @@ def read_managed_block(original: bytes) -> str | None:
         return None
     lines = original[span[0] : span[1]].replace(b"\r\n", b"\n").split(b"\n")
     return b"\n".join(lines[1:-1]).decode("utf-8")
+
+
+class BlockBefore(NamedTuple):
+    """What a file has where its managed block is or will be, so that it can be restored to the byte."""
+
+    block: bytes | None
+    """The block with its marks; None if there is none."""
+    has_line_end: bool
+    """Whether the text that a new block would follow ends with a line end."""
+
+
+def block_before(original: bytes) -> BlockBefore:
+    """Return what a file has where its managed block is or will be.
+
+    Raises:
+        ManagedBlockError: If the marks do not form one block.
+    """
+    span = _block_span(original)
+    return BlockBefore(None if span is None else original[span[0] : span[1]], original.endswith(b"\n"))
+
+
+def restore_block(now: bytes, before: BlockBefore) -> bytes:
+    r"""Return the bytes of a file with its earlier block, or without one if there was none. The rest is not changed.
+
+    Args:
+        now: The whole file.
+        before: What `block_before` returned before `replace_managed_block` was called.
+
+    Raises:
+        ManagedBlockError: If the marks do not form one block.
+
+    Example:
+        >>> before = b"# Notes"
+        >>> restore_block(replace_managed_block(before, "- be kind"), block_before(before))
+        b'# Notes'
+    """
+    span = _block_span(now)
+    if span is None:
+        return now
+    start, end = span
+    if before.block is not None:
+        return now[:start] + before.block + now[end:]
+    newline = _line_ending(now[start:end])
+    head = now[:start].removesuffix(newline)
+    return (head if before.has_line_end else head.removesuffix(newline)) + now[end:].removeprefix(newline)
 
 
 def write_managed_block(path: str | Path, content: str) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ace.environments import EnvironmentResult, TaskEnvironment
     from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
     from ace.protocols.deduplication import SkillConsolidatorLike
-    from ace.protocols.llm import AnyLLMClient, StructuredAnswer
+    from ace.protocols.llm import AnyLLMClient, LLMResponse, StructuredAnswer
     from ace.protocols.roles import AgentLike, ReflectorLike, SkillManagerLike, UpdatesTogetherLike
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "awaited_where",
     "call_agent",
     "call_client",
+    "call_client_with_messages",
     "call_consolidator",
     "call_environment",
     "call_reflector",
@@ -48,6 +49,7 @@ __all__ = [
     "call_skill_manager",
     "call_skill_manager_together",
     "checked",
+    "checked_response",
     "finished",
     "is_async_method",
     "own_twin",
@@ -548,6 +550,64 @@ async def call_consolidator(calling: Calling, skill_manager: SkillConsolidatorLi
     # mypy takes only concrete classes for `type[T]`; `isinstance` takes this one.
     kind: type[Mapping[str, Any]] = Mapping  # type: ignore[type-abstract]
     return await call_role(calling, "skill manager", skill_manager, "consolidate_skills", kind, {"prompt": prompt})
+
+
+async def call_client_with_messages(
+    calling: Calling, llm: object, messages: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+) -> LLMResponse:
+    """Send chat messages to a client. One without `complete_messages` gets them as one prompt.
+
+    Args:
+        calling: How it is called.
+        llm: A client with `complete_messages` or `complete`.
+        settings: Settings for this call.
+
+    Raises:
+        RoleError: It returned something without a text.
+    """
+    if callable(getattr(llm, "complete_messages", None)):
+        returned = await calling.method(llm, "complete_messages", messages, **settings)
+        return checked_response(llm, "complete_messages", returned)
+    returned = await calling.method(llm, "complete", _as_prompt(messages), **settings)
+    return checked_response(llm, "complete", returned)
+
+
+def _as_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return messages as one text, which names the speakers if the model is one of them."""
+    texts = [str(message.get("content") or "") for message in messages]
+    if any(message.get("role") == "assistant" for message in messages):
+        texts = [f"## {message['role'].title()}\n\n{text}" for message, text in zip(messages, texts, strict=True)]
+    return "\n\n".join(texts)
+
+
+def checked_response(llm: object, method: str, returned: object) -> LLMResponse:
+    """Return the response of a client as an `LLMResponse`; the client may have a class of its own with a `text`.
+
+    Args:
+        llm: The client.
+        method: The name of its method.
+        returned: What it returned.
+
+    Raises:
+        RoleError: It has no text.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> checked_response(None, "complete", SimpleNamespace(text="Paris")).text
+        'Paris'
+    """
+    from ace.protocols.llm import LLMResponse, Usage
+
+    text = getattr(returned, "text", None)
+    if isinstance(returned, LLMResponse) or not isinstance(text, str):
+        return checked("client", llm, method, LLMResponse, returned)
+    usage, reason = getattr(returned, "usage", None), getattr(returned, "finish_reason", "")
+    return LLMResponse(
+        text,
+        raw=getattr(returned, "raw", returned),
+        usage=usage if isinstance(usage, Usage) else Usage(calls=1, unpriced_calls=1, unreported_calls=1),
+        finish_reason=reason if isinstance(reason, str) else "",
+    )
 
 
 async def call_client(

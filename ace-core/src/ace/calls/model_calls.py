@@ -70,6 +70,8 @@ class CallScope:
     """The recorded answers for this role and sample."""
     allow: frozenset[str] = frozenset()
     """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `LeakageGuard`."""
+    secrets: tuple[str, ...] = ()
+    """The secrets that were found in the trace: they are also hidden where no label says what they are."""
     on_usage: Callable[[Usage], None] | None = None
     """Called with the usage of each model call; not called for recorded answers."""
 
@@ -485,7 +487,9 @@ def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = No
         secrets: Keys to redact; by default those of the environment.
     """
     usage = response.usage
-    redactor = Redactor(known_secrets() if secrets is None else secrets, allow=current_call_scope().allow)
+    scope = current_call_scope()
+    known = known_secrets() if secrets is None else secrets
+    redactor = Redactor([*known, *scope.secrets], allow=scope.allow)
     return json.dumps(
         {
             "text": redactor.redact(response.text),
@@ -559,13 +563,14 @@ def _hash(request: str) -> str:
 def redactor_for(*clients: object) -> Redactor:
     """Return the redactor for everything that is sent to the learning model, or stored.
 
-    It knows the secrets of the environment and the keys of these clients, and does not redact what the run allows
-    (`CallScope.allow`).
+    It knows the secrets of the environment, the keys of these clients and the secrets of the trace, and does not redact
+    what the run allows (`CallScope.allow`).
 
     Args:
         *clients: Clients, as `client_keys` takes them.
     """
-    return _redactor(tuple(known_secrets(*clients)), current_call_scope().allow)
+    scope = current_call_scope()
+    return _redactor((*known_secrets(*clients), *scope.secrets), scope.allow)
 
 
 # Redactors do not change, and all samples of a run need the same few.

@@ -14,10 +14,13 @@ from ace._internal.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.cli.options import ModelOptions
     from ace.cli.plugin_commands import CommandContext
+    from ace.cli.settings import Settings
 
-__all__ = ["CommandContext", "ModelOptions", "main"]
+__all__ = ["CommandContext", "ModelOptions", "Settings", "main"]
 
-__getattr__, __dir__ = lazy_exports(__name__, {"CommandContext": "plugin_commands", "ModelOptions": "options"})
+__getattr__, __dir__ = lazy_exports(
+    __name__, {"CommandContext": "plugin_commands", "ModelOptions": "options", "Settings": "settings"}
+)
 
 _NEW_OBJECTS = 50_000
 """The number of new objects after which the garbage collector runs, in a process that only runs a command."""

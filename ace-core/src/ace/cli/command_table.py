@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ace.plugins import CommandSpec
 
-__all__ = ["ace_commands", "built_in_names", "built_in_summaries"]
+__all__ = ["WORDS_FOR_FLAGS", "ace_commands", "built_in_names", "built_in_summaries"]
 
 _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("learn", "command", "Learn from recorded traces."),
@@ -16,16 +16,20 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("ask", "command", "Answer a question with the skills in the prompt."),
     ("train", "command", "Answer samples with an agent, and learn from the results."),
     ("eval", "command", "Compare accuracy with and without the skills."),
-    ("review", "command", "List the pending skills, and accept or reject them."),
+    ("review", "command", "Go through the pending skills, and accept or reject them."),
+    ("undo", "command", "Undo the acceptance or rejection of skills."),
     ("capture", "command", "Record an attempt at a task, to learn from it."),
     ("status", "command", "Show the skills, the last attempts at tasks, and pending insights."),
     ("get", "app", "Print the skills, or the insights from attempts at tasks."),
     ("config", "command", "Show the settings and where each one comes from."),
+    ("doctor", "command", "Check the installation, the model and the skillbook."),
     ("completion", "command", "Print the completion script for a shell."),
     ("models", "app", "List, download and check models that run on this machine."),
     ("plugins", "app", "List and check the installed plugins, or create a new one."),
     ("skillbook", "app", "Show, edit, import and export skills and their history."),
 )
+WORDS_FOR_FLAGS: Final[Mapping[str, str]] = {"help": "--help", "version": "--version"}
+"""What may be written instead of an option: `ace help learn` for `ace learn --help`."""
 
 
 def ace_commands() -> Iterator[CommandSpec]:
@@ -53,4 +57,4 @@ def built_in_names() -> set[str]:
         >>> "learn" in built_in_names()
         True
     """
-    return {name for name, _, _ in _BUILT_IN}
+    return {*(name for name, _, _ in _BUILT_IN), *WORDS_FOR_FLAGS}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JSON_SCHEMA",
+    "OutputError",
     "abandon",
     "counted",
     "duration_text",
@@ -118,6 +119,18 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+class OutputError(Exception):
+    """Standard output cannot be written; the command itself may have done all of its work.
+
+    Example:
+        >>> str(OutputError("No space left on device"))
+        'standard output cannot be written: No space left on device; what the command has changed is kept'
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"standard output cannot be written: {reason}; what the command has changed is kept")
+
+
 def print_json(result: Mapping[str, object]) -> None:
     """Print a result as one JSON object with the number of its schema first.
 
@@ -141,9 +154,19 @@ def print_text(text: str) -> None:
 
     Args:
         text: The text, without the line feed at its end.
+
+    Raises:
+        BrokenPipeError: Its reader is gone.
+        OutputError: It cannot be written for another reason, such as a full disk.
     """
     stream = result_stream()
-    print(_writable(_safe(text, stream), stream), file=stream, flush=True)  # the command line talks to its user
+    try:
+        print(_writable(_safe(text, stream), stream), file=stream, flush=True)  # the command line talks to its user
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon(stream)  # or the interpreter fails to write it once more at its end
+        raise OutputError(error.strerror or str(error)) from error
 
 
 def note(text: str) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "check_is_path",
     "check_output_file",
     "exit_code_of",
+    "near_file",
     "print_error",
 ]
 
@@ -91,6 +92,10 @@ def _known(error: BaseException) -> tuple[str, int] | None:
     """Return the sentence and the exit code for an error that is not a bug."""
     if isinstance(error, UsageError):
         return str(error), WRONG_USAGE
+    from ace.cli.console import OutputError
+
+    if isinstance(error, OutputError):
+        return str(error), WITH_FAILURES
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}", WRONG_USAGE
@@ -143,3 +148,25 @@ def check_output_file(option: str, path: Path | None) -> None:
         raise UsageError(f"{option}: {str(path)!r} is a folder; give the name of a file")
     if path is not None and not path.absolute().parent.is_dir():
         raise UsageError(f"{option}: no such folder: {str(path.parent)!r}; create it first")
+
+
+def near_file(path: str | Path) -> str:
+    """Return a question about the file that a misspelt path probably means, for the end of an error; else empty.
+
+    Args:
+        path: The path, where there is nothing.
+
+    Example:
+        >>> near_file("no such folder/runs.jsonl")
+        ''
+    """
+    from ace._internal.arguments import closest_name
+
+    missing = Path(path)
+    if missing.parent != missing and not missing.parent.is_dir():
+        return ""
+    try:
+        near = closest_name(missing.name, [found.name for found in missing.parent.iterdir()])
+    except OSError:  # the folder cannot be listed
+        return ""
+    return "" if near is None else f"; did you mean {str(missing.with_name(near))!r}?"

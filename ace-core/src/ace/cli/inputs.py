@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from ace.cli.console import note, size_text
-from ace.cli.errors import UsageError, check_is_path
+from ace.cli.errors import UsageError, check_is_path, near_file
 from ace.cli.settings import Settings
 from ace.cli.settings_file import MAPPINGS_TABLE, setting_tables
 from ace.cli.signals import on_forced_exit
@@ -417,11 +417,12 @@ def _check_paths(paths: Sequence[str]) -> None:
             continue
         check_is_path("PATH", path)
         if not _PATTERN & set(path):
-            missing.append(repr(path))
+            missing.append(path)
         elif not _matches(path):
             raise UsageError(f"no file matches {path!r}; check the pattern")
     if missing:
-        raise UsageError(f"no such file or folder: {', '.join(missing)}; check the path")
+        near = next(filter(None, map(near_file, missing)), "; check the path")
+        raise UsageError(f"no such file or folder: {', '.join(map(repr, missing))}{near}")
 
 
 def _matches(pattern: str) -> list[str]:

@@ -17,6 +17,7 @@ from ace.logs.summary import problems_told
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
+    from ace.logs import Run
     from ace.logs.summary import FormatCounts, LogSummary
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "formats_told",
     "inspection_as_json",
     "print_inspection",
+    "run_as_text",
 ]
 
 _CALLS_PER_RUN: Final = 2
@@ -256,3 +258,12 @@ def existing_places(patterns: Sequence[str]) -> list[str]:
         if fixed.exists() and fixed not in (Path.home(), Path(fixed.anchor)):
             found[str(fixed)] = None
     return list(found)
+
+
+def run_as_text(run: Run) -> str:
+    """Return a run as the reflector sees it, redacted."""
+    from ace.logs.trace import read_trace
+    from ace.redaction import Redactor
+    from ace.roles.rendering import sections_as_text, sections_of
+
+    return Redactor().redact(sections_as_text(sections_of(read_trace(run))))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from ace._options import Option, SettingValue, inside_project, learning_option, option, options_of, refused
+from ace.cli.console import note
 from ace.cli.errors import UsageError
 from ace.cli.project_rules import ADDRESS_ON_THIS_MACHINE, HOSTED_MODEL, OWN_SKILLBOOK
 from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, MAPPINGS_TABLE, entries_in, project_file, user_file
@@ -333,7 +334,7 @@ def load_settings(
     if project is not None:
         found.take_file(project, is_project=True)
     if config is not None:
-        found.take_file(config)
+        found.take_file(config, is_for_command=True)
     for name, setting in SETTINGS.items():
         if variables.get(setting.variable):
             place = f"variable {setting.variable}"
@@ -377,16 +378,17 @@ class _Found:
         self._origins[name] = origin
         self._of_project.discard(name)
 
-    def take_file(self, path: Path, *, is_project: bool = False) -> None:
+    def take_file(self, path: Path, *, is_project: bool = False, is_for_command: bool = False) -> None:
         """Take the values of a settings file.
 
         Args:
             path: The file.
             is_project: Whether it is the file of a project, which may not be trusted.
+            is_for_command: Whether it was written for this command, so that all of it must have an effect.
         """
         from ace.skillbook.locations import has_scheme
 
-        entries = _read_settings_file(path)
+        entries = _read_settings_file(path, is_for_command=is_for_command)
         if is_project:
             for name, (value, line) in entries.items():
                 _check_trusted(SETTINGS[name], value, path, line)
@@ -430,20 +432,23 @@ def _assignment(text: str, command: str) -> tuple[str, str]:
     return name, value.strip()
 
 
-def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
+def _read_settings_file(path: Path, *, is_for_command: bool) -> Mapping[str, _FileValue]:
     """Return the values of a settings file by name.
 
     Args:
         path: A file in TOML or YAML; the settings of a run may be in its table `learning`.
+        is_for_command: Whether a table of a plugin that is not installed is an error; else it is noted.
 
     Raises:
         UsageError: It cannot be read, or holds an unknown name or a value of the wrong type.
     """
     of_runs = {name: setting for name, setting in SETTINGS.items() if setting.of_run}
     values: dict[str, _FileValue] = {}
+    foreign: dict[str, int] = {}
     for name, value, line, table, table_line in entries_in(path):
         if table and table != LEARNING_TABLE:
             _check_is_of_plugin(path, table_line, table)
+            foreign[table] = table_line
             continue
         accepted = of_runs if table else SETTINGS
         shown_name = name[:LONGEST_NAME]
@@ -457,11 +462,27 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
             values[name] = _FileValue(SETTINGS[name].checked(value), line)
         except ValueError as error:
             raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
+    for table, line in foreign.items():
+        if not _has_plugin(table):
+            problem = f"{path}, line {line}: no plugin {table[:LONGEST_NAME]!r} is installed that could use this table"
+            if is_for_command:
+                raise UsageError(f"{problem}; the settings of a run are in [{LEARNING_TABLE}]")
+            note(f"ace: {problem}, so it is ignored; the settings of a run are in [{LEARNING_TABLE}]")
     return values
 
 
+def _has_plugin(table: str) -> bool:
+    """Return whether a table is for a plugin that is installed, or one of our own, which a shared project may name."""
+    from ace.plugins.catalogue import catalogue  # reads all entry points
+    from ace.plugins.discovery import RESERVED, normalised
+
+    known = {normalised(name) for name in (MAPPINGS_TABLE, *RESERVED)}
+    wanted = normalised(table)
+    return wanted in known or any(normalised(plugin.name) == wanted for plugin in catalogue().plugins())
+
+
 def _check_is_of_plugin(path: Path, line: int, table: str) -> None:
-    """Reject a table that cannot belong to a plugin. The plugin need not be installed, because projects are shared."""
+    """Reject a table that cannot belong to a plugin, installed or not."""
     from ace._internal.arguments import closest_name  # only needed for a file with such a table
     from ace.cli.command_table import built_in_names
 

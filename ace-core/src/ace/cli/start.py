@@ -12,6 +12,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 import ace
+from ace.cli.command_table import WORDS_FOR_FLAGS
 from ace.cli.console import print_text
 from ace.cli.errors import DONE, UsageError, exit_code_of
 
@@ -55,6 +56,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in WORDS_FOR_FLAGS:
+        arguments = [*arguments[1:], WORDS_FOR_FLAGS[arguments[0]]]
     if arguments in ([], ["--help"], ["-h"]):
         from ace.cli.overview import overview
 

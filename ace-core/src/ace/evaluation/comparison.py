@@ -8,7 +8,15 @@ from typing import Literal
 
 from ace._internal.arguments import checked_arguments
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
-from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
+from ace.evaluation.statistics import (
+    Interval,
+    bootstrap_interval,
+    mcnemar_test,
+    mean_interval,
+    paired_interval,
+    pass_hat_k,
+    sign_flip_test,
+)
 
 __all__ = ["Comparison", "Measure", "SampleChange", "compare", "sample_changes"]
 
@@ -178,9 +186,13 @@ def _measure(
     is_binary: bool = False,
 ) -> Measure:
     moved = [new - old for old, new in zip(before, after, strict=True)]
-    baseline, learned, difference = (
-        bootstrap_interval(values, confidence=confidence, seed=seed) for values in (before, after, moved)
-    )
+    if name in _NUMBERS:  # an amount may happen to be 0 or 1 everywhere
+        baseline, learned, difference = (
+            bootstrap_interval(values, confidence=confidence, seed=seed) for values in (before, after, moved)
+        )
+    else:
+        baseline, learned = (mean_interval(values, confidence=confidence, seed=seed) for values in (before, after))
+        difference = paired_interval(before, after, confidence=confidence, seed=seed)
     if is_binary:
         p_value = mcnemar_test([value == 1 for value in before], [value == 1 for value in after])
         return Measure(name, baseline, learned, difference, p_value, "McNemar, exact")

@@ -105,7 +105,7 @@ class CounterGate:
     4. All figures are equal, and the batch changes a skill, or adds one that is pending: equal is good enough for a
        refinement, and what is pending is shown to no agent.
 
-    A batch that adds skills and changes one that the book lacks is refused, since the id may be that of an added skill.
+    A batch that adds skills is refused if an operation names an id that may be that of an added skill.
     TAG operations are counted on both sides, because they are applied whatever the verdict is. Of the helpful counters
     that ADD and UPDATE bring, as a merge does, only as many count as the removed skills of the batch had.
 
@@ -135,16 +135,30 @@ class CounterGate:
         accepted, reason = _compared(before, after, is_refined=is_refined)
         if (id := _id_of_an_added_skill(skillbook, batch)) is not None:
             accepted = False
-            reason = f"{id!r} is not in the book, and may be the id of a skill that the batch adds"
+            reason = f"{id!r} may be the id of a skill that the batch adds"
         return GateVerdict(accepted, reason, before.figures(), after.figures())
 
 
 def _id_of_an_added_skill(skillbook: SkillbookReader, batch: UpdateBatch) -> str | None:
-    """Return an id that an operation names and the book may give to a skill of the same batch, or None."""
-    if not any(operation.type == "ADD" for operation in batch.operations):
+    """Return an id for which it depends on the book which skill it names, because the batch adds skills; or None.
+
+    It is the id of a skill that the book lacks and another operation changes, or an id that an ADD asks for and may not
+    get, or gets only because the batch removes the skill that has it.
+    """
+    adds = [operation for operation in batch.operations if operation.type == "ADD"]
+    if not adds:
         return None
-    named = (operation.skill_id for operation in batch.operations if operation.type != "ADD" and operation.skill_id)
-    return next((id for id in named if skillbook.get_skill(id) is None), None)
+    others = [operation for operation in batch.operations if operation.type != "ADD" and operation.skill_id]
+    for operation in others:
+        if skillbook.get_skill(operation.skill_id or "") is None:
+            return operation.skill_id
+    removed = {operation.skill_id for operation in others if operation.type == "REMOVE"}
+    wanted = Counter(operation.skill_id for operation in adds if operation.skill_id)
+    book_chooses = wanted.total() < len(adds)
+    for id, count in wanted.items():
+        if id in removed or (skillbook.get_skill(id) is None and (count > 1 or book_chooses)):
+            return id
+    return None
 
 
 def _sums(skillbook: SkillbookReader) -> CounterMetrics:

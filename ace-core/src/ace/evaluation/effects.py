@@ -11,7 +11,7 @@ from ace._internal.arguments import checked_arguments
 from ace.evaluation.comparison import sample_changes
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.evaluator import Budget
-from ace.evaluation.statistics import Interval, bootstrap_interval, sign_flip_test
+from ace.evaluation.statistics import Interval, paired_interval, sign_flip_test
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
@@ -144,8 +144,10 @@ def leave_one_out(
             evaluator, samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer
         )
         changes = sample_changes(without, whole)
-        moved = [change.learned_correct - change.baseline_correct for change in changes]
-        effect = bootstrap_interval(moved, seed=seed)
+        before = [change.baseline_correct for change in changes]
+        after = [change.learned_correct for change in changes]
+        effect = paired_interval(before, after, seed=seed)
+        moved = [new - old for old, new in zip(before, after, strict=True)]
         found.append(LeftOut(skill_id, known[skill_id], effect, sign_flip_test(moved, seed=seed)))
     return tuple(found)
 

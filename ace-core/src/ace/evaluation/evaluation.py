@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from ace.evaluation.statistics import Interval, bootstrap_interval
+from ace.evaluation.statistics import Interval, mean_interval
 
 __all__ = ["Evaluation", "JudgedAnswer", "UnfinishedEvaluationError"]
 
@@ -170,7 +170,7 @@ class Evaluation:
         return [fmean(getattr(answer, field) for answer in answers) for answers in self.by_sample.values()]
 
     def interval(self, *, confidence: float = 0.95, seed: int = 0) -> Interval:
-        """Return the accuracy with its bootstrap interval.
+        """Return the accuracy with its interval.
 
         Args:
             confidence: The level, between 0 and 1.
@@ -180,7 +180,7 @@ class Evaluation:
             UnfinishedEvaluationError: Answers are missing.
         """
         self.check_complete()
-        return bootstrap_interval(self.values("correct"), confidence=confidence, seed=seed)
+        return mean_interval(self.values("correct"), confidence=confidence, seed=seed)
 
     def check_complete(self) -> None:
         """Raise if answers are missing.

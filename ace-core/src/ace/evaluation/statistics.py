@@ -1,4 +1,4 @@
-"""Statistics of differences: bootstrap intervals, paired and unpaired tests, and pass^k.
+"""Statistics of differences: intervals, paired and unpaired tests, and pass^k.
 
 They are computed over samples, because repeats of one sample are not independent, and with a seed, so that the same
 answers give the same numbers.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -21,6 +22,8 @@ __all__ = [
     "bootstrap_difference",
     "bootstrap_interval",
     "mcnemar_test",
+    "mean_interval",
+    "paired_interval",
     "pass_hat_k",
     "permutation_test",
     "share_interval",
@@ -111,6 +114,89 @@ def share_interval(share: float, count: int, *, confidence: float = 0.95) -> Int
     middle = (share + z * z / (2 * count)) / shrunk
     half = z / shrunk * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+@checked_arguments()
+def mean_interval(values: Sequence[float], *, confidence: float = 0.95, seed: int = 0) -> Interval:
+    """Return the mean of values with its interval: the score interval if all are 0 or 1, else that of the bootstrap.
+
+    Args:
+        values: One for each sample.
+        confidence: The level, between 0 and 1.
+        seed: For random numbers.
+
+    Raises:
+        TypeError: `values` are not numbers.
+        ValueError: `values` is empty, or an argument is out of range.
+
+    Example:
+        >>> interval = mean_interval([1.0, 1.0, 1.0, 1.0])
+        >>> interval.value, round(interval.low, 2), interval.high
+        (1.0, 0.51, 1.0)
+    """
+    values = _numbers("values", values)
+    if not values or not _are_binary(values):
+        return bootstrap_interval(values, confidence=confidence, seed=seed)
+    return share_interval(fmean(values), len(values), confidence=confidence)
+
+
+@checked_arguments()
+def paired_interval(
+    before: Sequence[float], after: Sequence[float], *, confidence: float = 0.95, seed: int = 0
+) -> Interval:
+    """Return the mean of `after` minus that of `before`, with its interval, for values of the same samples.
+
+    If all values are 0 or 1, it is the score interval for paired shares (R. G. Newcombe, Statistics in Medicine 17,
+    1998, method 10), which also has a width if all differences are equal; else that of the bootstrap.
+
+    Args:
+        before: One for each sample.
+        after: The same samples afterwards, in the same order.
+        confidence: The level, between 0 and 1.
+        seed: For random numbers.
+
+    Raises:
+        TypeError: The values are not numbers.
+        ValueError: The sequences are empty or differ in length, or an argument is out of range.
+
+    Example:
+        >>> interval = paired_interval([0.0] * 4, [1.0] * 4)
+        >>> interval.value, round(interval.low, 2), interval.high
+        (1.0, 0.31, 1.0)
+    """
+    before, after = _numbers("before", before), _numbers("after", after)
+    _check_paired(before, after)
+    if not before or not _are_binary((*before, *after)):
+        moved = [new - old for old, new in zip(before, after, strict=True)]
+        return bootstrap_interval(moved, confidence=confidence, seed=seed)
+    count = len(before)
+    old, new = (share_interval(fmean(values), count, confidence=confidence) for values in (before, after))
+    correlation = _corrected_correlation(before, after)
+    value = new.value - old.value
+    down = _joined_reach(new.value - new.low, old.high - old.value, correlation)
+    up = _joined_reach(new.high - new.value, old.value - old.low, correlation)
+    return Interval(value, max(-1.0, value - down), min(1.0, value + up))
+
+
+def _are_binary(values: Iterable[float]) -> bool:
+    return all(value in (0, 1) for value in values)
+
+
+def _corrected_correlation(before: Sequence[float], after: Sequence[float]) -> float:
+    """Return the correlation of two yes-or-no values, with Newcombe's correction for continuity."""
+    pairs = Counter((bool(old), bool(new)) for old, new in zip(before, after, strict=True))
+    both, neither, lost, gained = (pairs[pair] for pair in ((True, True), (False, False), (True, False), (False, True)))
+    product_of_sums = (both + lost) * (gained + neither) * (both + gained) * (lost + neither)
+    if not product_of_sums:
+        return 0.0
+    covariance: float = both * neither - lost * gained
+    if covariance > 0:
+        covariance = max(0.0, covariance - len(before) / 2)
+    return covariance / math.sqrt(product_of_sums)
+
+
+def _joined_reach(one: float, other: float, correlation: float) -> float:
+    return math.sqrt(max(0.0, one * one - 2 * correlation * one * other + other * other))
 
 
 @checked_arguments()
@@ -228,10 +314,7 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
         0.0625
     """
     before, after = _numbers("before", before), _numbers("after", after)
-    if len(before) != len(after):
-        raise ValueError(
-            f"before and after must be about the same samples, got {len(before)} values before and {len(after)} after"
-        )
+    _check_paired(before, after)
     pairs = list(zip(before, after, strict=True))
     gained = sum(not old and new for old, new in pairs)
     lost = sum(old and not new for old, new in pairs)
@@ -304,6 +387,13 @@ def pass_hat_k(right: int, attempts: int, k: int) -> float:
     if not 0 <= right <= attempts or not 1 <= k <= attempts:
         raise ValueError(f"pass^{k} needs at least {k} attempts, got {right} correct of {attempts}")
     return math.comb(right, k) / math.comb(attempts, k)
+
+
+def _check_paired(before: Sequence[object], after: Sequence[object]) -> None:
+    if len(before) != len(after):
+        raise ValueError(
+            f"before and after must be about the same samples, got {len(before)} values before and {len(after)} after"
+        )
 
 
 def _check_confidence(confidence: float) -> None:

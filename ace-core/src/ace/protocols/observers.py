@@ -111,7 +111,7 @@ class SampleEnded:
     seconds: float
     """The time since it was drawn, in seconds; 0 if there was nothing to do."""
     already_learned: bool
-    """Whether an earlier call of this run had learned it, so that nothing was done."""
+    """Whether an earlier call of this run, or another run, has learned it or is learning it, so nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)

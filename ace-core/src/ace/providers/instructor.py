@@ -8,10 +8,17 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ace._internal.arguments import checked_arguments, whole_number
-from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import (
+    BLOCKING,
+    ON_LOOP,
+    Calling,
+    call_client_with_messages,
+    checked_response,
+    finished,
+)
 from ace.calls.model_calls import AnswerProblem, RejectedAnswer, current_answer_budget, until_usable
 from ace.calls.secrets import known_secrets, redact
 from ace.protocols.errors import LLMError
@@ -22,13 +29,6 @@ from ace.providers.structured_answers import json_objects, prompt_messages
 __all__ = ["InstructorClient", "wrap_with_instructor"]
 
 _lock = threading.Lock()
-
-
-@runtime_checkable
-class _MessagesClient(Protocol):
-    """A client that accepts chat messages, which tool modes and corrections need."""
-
-    def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse: ...
 
 
 class InstructorClient:
@@ -76,8 +76,8 @@ class InstructorClient:
             prompt: The whole prompt.
             **kwargs: Passed to the wrapped client.
         """
-        response: LLMResponse = finished(BLOCKING.method(self.client, "complete", prompt, **kwargs))
-        return response
+        returned = finished(BLOCKING.method(self.client, "complete", prompt, **kwargs))
+        return checked_response(self.client, "complete", returned)
 
     async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
         """Send a prompt through the wrapped client without blocking; otherwise like `complete`.
@@ -86,8 +86,24 @@ class InstructorClient:
             prompt: The whole prompt.
             **kwargs: Passed to the wrapped client.
         """
-        response: LLMResponse = await ON_LOOP.method(self.client, "complete", prompt, **kwargs)
-        return response
+        returned = await ON_LOOP.method(self.client, "complete", prompt, **kwargs)
+        return checked_response(self.client, "complete", returned)
+
+    def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages through the wrapped client; one without `complete_messages` gets them as one prompt.
+
+        Args:
+            **kwargs: Passed to the wrapped client.
+        """
+        return finished(call_client_with_messages(BLOCKING, self.client, messages, kwargs))
+
+    async def acomplete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages without blocking; otherwise like `complete_messages`.
+
+        Args:
+            **kwargs: Passed to the wrapped client.
+        """
+        return await call_client_with_messages(ON_LOOP, self.client, messages, kwargs)
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -230,14 +246,9 @@ class _Conversation:
     async def _send(
         self, calling: Calling, messages: Sequence[Mapping[str, Any]], mode_settings: Mapping[str, Any]
     ) -> LLMResponse:
-        response: LLMResponse
-        if isinstance(self.client, _MessagesClient):
-            settings = {**mode_settings, **self.settings}
-            response = await calling.method(self.client, "complete_messages", messages, **settings)
-        else:
-            text = "\n\n".join(str(message.get("content") or "") for message in messages)
-            response = await calling.method(self.client, "complete", text, **self.settings)
-        return response
+        # Only chat messages have room for what a mode sets, such as tools.
+        with_mode = mode_settings if hasattr(self.client, "complete_messages") else {}
+        return await call_client_with_messages(calling, self.client, messages, {**with_mode, **self.settings})
 
 
 def _load_instructor() -> ModuleType:

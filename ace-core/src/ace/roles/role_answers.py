@@ -33,7 +33,10 @@ def checked_client(llm: AnyLLMClient) -> AnyLLMClient:
     Raises:
         TypeError: The object is not a client.
     """
-    with_method("the client of a role", llm, "complete_structured", advice="give one, such as LiteLLMClient(model)")
+    advice = "give one, such as LiteLLMClient(model)"
+    if isinstance(llm, str):
+        advice = f"LiteLLMClient({llm!r}) is one, and the method from_model() of a runner takes a name"
+    with_method("the client of a role", llm, "complete_structured", advice=advice)
     return llm
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ace.calls.calling import BLOCKING, checked, finished
+from ace._internal.arguments import with_method
+from ace.calls.calling import BLOCKING, call_client_with_messages, finished
 from ace.calls.model_calls import (
     call_scope,
     current_call_scope,
@@ -22,7 +23,7 @@ from ace.protocols.errors import LLMCallError, encodable
 from ace.protocols.llm import LLMResponse
 from ace.redaction import Redactor
 
-__all__ = ["Message", "Turn", "ask_model", "cut_middle", "fitted_messages"]
+__all__ = ["Message", "Turn", "ask_model", "check_client", "cut_middle", "fitted_messages"]
 
 Message = Mapping[str, str]
 """A chat message, with `role` and `content`."""
@@ -45,6 +46,20 @@ class Turn:
     """Whether it has an error, a finding or a `FINAL`; such turns are removed last."""
 
 
+def check_client(name: str, llm: object) -> None:
+    """Check that a client can be sent a conversation.
+
+    Args:
+        name: The name of the argument.
+        llm: The client.
+
+    Raises:
+        TypeError: It has neither `complete_messages` nor `complete`.
+    """
+    if not hasattr(llm, "complete_messages"):
+        with_method(name, llm, "complete", advice="give a client, such as LiteLLMClient(model)")
+
+
 def ask_model(
     llm: object, messages: Sequence[Message], settings: Mapping[str, Any], *, kind: str, role: str = "Reflector"
 ) -> LLMResponse:
@@ -53,7 +68,7 @@ def ask_model(
     Both the prompt and the answer are redacted, so that a resumed run rebuilds the same conversation from the record.
 
     Args:
-        llm: A client with `complete_messages`.
+        llm: A client with `complete_messages` or `complete`.
         messages: The conversation.
         settings: Settings for this call.
         kind: The kind of request; see `RecordedAnswers.next`.
@@ -87,11 +102,10 @@ def _new_answer(
     llm: object, sent: Sequence[Message], settings: Mapping[str, Any], redactor: Redactor, role: str
 ) -> LLMResponse:
     try:
-        returned = finished(BLOCKING.method(llm, "complete_messages", sent, **settings))
+        response = finished(call_client_with_messages(BLOCKING, llm, sent, settings))
     except LLMCallError as error:
         error.role = error.role or role
         raise
-    response = checked("client", llm, "complete_messages", LLMResponse, returned)
     return replace(response, text=_redacted(redactor, encodable(response.text)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ace._internal.arguments import checked_arguments, instance_of, with_method
+from ace._internal.arguments import checked_arguments, instance_of
 from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
 from ace.context import ACEStepContext
 from ace.logs.trace import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
@@ -19,7 +19,7 @@ from ace.protocols.roles import SkillbookReader
 from ace.roles.prompts import make_skillbook_excerpt, recent_reflections_section
 from ace.roles.small_models import is_small
 from ace.rr.config import ReflectionLimitError, RRConfig
-from ace.rr.conversation import Turn, ask_model, fitted_messages
+from ace.rr.conversation import Turn, ask_model, check_client, fitted_messages
 from ace.rr.prompt import (
     RECURSIVE_REFLECTOR_PROMPT,
     SMALL_MODEL_RECURSIVE_REFLECTOR_PROMPT,
@@ -58,7 +58,7 @@ class RRStep(SubRunner[RRIterationContext]):
     background.
 
     Args:
-        llm: A client with `complete_messages`.
+        llm: A client. One without `complete_messages` gets the whole conversation as the prompt of `complete`.
         config: The limits and settings; the defaults of `RRConfig` if it is None.
         prompt_template: The template of the first prompt. Its placeholders are overview (required), question, answer,
             ground_truth, feedback, skillbook_excerpt, names, schema and limits. By default RECURSIVE_REFLECTOR_PROMPT,
@@ -67,7 +67,7 @@ class RRStep(SubRunner[RRIterationContext]):
         allow: The classes of sensitive text that are not redacted; see `ace.redaction`.
 
     Raises:
-        TypeError: A client has no `complete_messages`.
+        TypeError: A client has neither `complete_messages` nor `complete`.
         ImportError: The sandbox is not installed.
         ValueError: The template has an unknown placeholder, or lacks the overview.
     """
@@ -87,9 +87,9 @@ class RRStep(SubRunner[RRIterationContext]):
         *,
         allow: Collection[str] = (),
     ) -> None:
-        with_method("the client of RRStep", llm, "complete_messages", advice="give one, such as LiteLLMClient(model)")
+        check_client("the client of RRStep", llm)
         if subagent_llm is not None:
-            with_method("subagent_llm", subagent_llm, "complete_messages", advice="give one, such as LiteLLMClient")
+            check_client("subagent_llm", subagent_llm)
         self.config = RRConfig() if config is None else config
         instance_of("config", self.config, RRConfig, advice="give RRConfig(...)")
         if importlib.util.find_spec("pydantic_monty") is None:

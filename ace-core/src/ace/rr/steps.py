@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from ace._internal.arguments import with_method
 from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.outputs import ReflectorOutput
 from ace.pipeline import StepContext
@@ -22,7 +21,7 @@ from ace.protocols.observers import ReflectionTurn, emit, is_observed
 from ace.redaction import Redactor
 from ace.roles.small_models import is_small
 from ace.rr.config import ReflectionLimitError, RRConfig
-from ace.rr.conversation import Message, Turn, ask_model, cut_middle
+from ace.rr.conversation import Message, Turn, ask_model, check_client, cut_middle
 from ace.rr.prompt import final_example
 from ace.rr.sub_agent import CallBudget, SubAgentLLM
 
@@ -157,19 +156,19 @@ class LLMCallStep:
     """Sends the conversation to the model.
 
     Args:
-        llm: A client with `complete_messages`.
+        llm: A client with `complete_messages` or `complete`.
         budget: The budget for model calls.
         reserve: The number of calls to reserve for later.
 
     Raises:
-        TypeError: The client has no `complete_messages`.
+        TypeError: The client has neither method.
     """
 
     requires = frozenset({"messages", "is_last"})
     provides = frozenset({"llm_response", "seconds"})
 
     def __init__(self, llm: Any, budget: CallBudget, *, reserve: int = 0) -> None:
-        with_method("the client", llm, "complete_messages", advice="pass one, such as LiteLLMClient(model)")
+        check_client("the client", llm)
         self.llm = llm
         self.budget = budget
         self.reserve = reserve

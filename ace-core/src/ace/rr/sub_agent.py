@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, final
 
-from ace._internal.arguments import whole_number, with_method
+from ace._internal.arguments import whole_number
 from ace.calls.calling import on_threads
 from ace.calls.model_calls import current_call_scope
 from ace.protocols.llm import LLMResponse, Usage
 from ace.protocols.observers import SubQuestionAnswered, emit, is_observed
 from ace.roles.prompts import Fence
 from ace.rr.config import RRConfig
-from ace.rr.conversation import ask_model, cut_middle
+from ace.rr.conversation import ask_model, check_client, cut_middle
 from ace.rr.prompt import prompt_text
 
 __all__ = ["CallBudget", "SubAgentConfig", "SubAgentLLM", "SubQuestion", "create_ask_llm_function"]
@@ -204,7 +204,7 @@ class SubAgentLLM:
     question is asked, and the reflection fails.
 
     Args:
-        llm: A client with `complete_messages`.
+        llm: A client with `complete_messages` or `complete`.
         config: The settings.
         budget: The budget; by default 30 calls.
         reserve: The number of calls to reserve for the main loop.
@@ -213,7 +213,7 @@ class SubAgentLLM:
     def __init__(
         self, llm: Any, config: SubAgentConfig | None = None, *, budget: CallBudget | None = None, reserve: int = 0
     ) -> None:
-        with_method("the client for sub-questions", llm, "complete_messages", advice="give one, such as LiteLLMClient")
+        check_client("the client for sub-questions", llm)
         self.llm = llm
         self.config = SubAgentConfig() if config is None else config
         self.budget = CallBudget(RRConfig.max_llm_calls) if budget is None else budget
@@ -375,7 +375,7 @@ def create_ask_llm_function(
     """Return the function `ask_llm(question, context="", mode="analysis")`, the function that sessions call.
 
     Args:
-        llm: A client with `complete_messages`.
+        llm: A client with `complete_messages` or `complete`.
         config: The settings.
         budget: The budget; by default 30 calls.
 

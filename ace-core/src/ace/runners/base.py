@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -24,6 +26,7 @@ from ace.runners.run_session import RunSession, StepEvents, Tell
 from ace.runners.samples import check_items, inputs_digest, orders_of_epochs
 from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
+from ace.skillbook.errors import SkillbookError
 from ace.skillbook.stores import find_store
 from ace.steps.known import KnownStep
 from ace.steps.reflect import ReflectStep
@@ -371,6 +374,8 @@ class ACERunner:
     def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
+        If it cannot be saved there, a new file beside it gets what was learned, and the error says which.
+
         Args:
             path: A JSON file, or a new store (`.db`).
             merge: Add to what others have written into the file.
@@ -381,7 +386,7 @@ class ACERunner:
                 this one was not loaded from.
             SkillbookFileError: The file exists and is not a skillbook.
         """
-        self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
+        save_without_loss(self.skillbook, path, merge=merge, overwrite=overwrite)
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:
@@ -479,3 +484,35 @@ def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepCo
 def _is_limitable(step: StepProtocol[ACEStepContext]) -> bool:
     """Whether `workers` is the limit of a step in a runner without foreground steps."""
     return getattr(step, "async_boundary", False) or isinstance(step, KnownStep | ReflectStep | UpdateStep)
+
+
+def save_without_loss(book: Skillbook, path: str | Path, *, merge: bool, overwrite: bool) -> None:
+    """Save a skillbook, or save it to a new file beside the path and raise the error with a note that says so.
+
+    A program usually saves at its end, when everything has been paid for and is only in memory.
+
+    Args:
+        book: The skillbook.
+        path: Where to save it.
+        merge: As for `Skillbook.save_to_file`.
+        overwrite: As for `Skillbook.save_to_file`.
+
+    Raises:
+        Exception: As `Skillbook.save_to_file` does.
+    """
+    try:
+        book.save_to_file(path, merge=merge, overwrite=overwrite)
+    except (SkillbookError, FileExistsError, ValueError) as error:
+        if book.store is None and len(book):
+            with suppress(OSError, SkillbookError):  # the reason may hold for the whole folder
+                error.add_note(f"The skillbook was saved to {str(_saved_beside(book, Path(path)))!r} instead.")
+        raise
+
+
+def _saved_beside(book: Skillbook, path: Path) -> Path:
+    """Save a copy of a skillbook, which keeps its own file, to the first name that is free."""
+    numbers = itertools.count(2)
+    while (beside := path.with_name(f"{path.stem}-{next(numbers)}.json")).exists():
+        pass
+    Skillbook.loads(book.dumps()).save_to_file(beside)
+    return beside

@@ -18,6 +18,7 @@ from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, SkillbookView
 from ace.protocols.llm import Usage
 from ace.runners.ace import ACE
+from ace.runners.base import save_without_loss
 from ace.runners.extra_steps import enabled_extra_steps, extra_step_arguments
 from ace.runners.failures import FailedSample
 from ace.runners.learning_keywords import LearningOptions
@@ -96,6 +97,18 @@ class Answer(str):
         return AnswerTrace(answer_trace(self.question, self.context, ground_truth, output), feedback=feedback)
 
 
+def _learning_settings(called: str, options: dict[str, Any]) -> LearningSettings:
+    """Return the settings of learning in the options of a facade, with the steps of plugins that the others enable."""
+    known = LearningOptions.__annotations__.keys()
+    of_plugins = extra_step_arguments(called, options.keys() - known)
+    steps = enabled_extra_steps(called, {name: options.pop(name) for name in of_plugins & options.keys()})
+    if steps:
+        before = options.get("extra_steps") or ()
+        sequence_of_steps("extra_steps", before)
+        options["extra_steps"] = [*before, *steps]
+    return LearningSettings(**options)
+
+
 @dataclass(frozen=True, slots=True)
 class _LastAnswer:
     """The last answer of `ask` in one thread or task."""
@@ -118,13 +131,16 @@ class ACELiteLLM:
         skill_manager: A skill manager to use instead of `SkillManager(llm)`.
         **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
             checkpoint_interval, extra_steps, allow, max_adds, max_operations, sections, insights,
-            min_confidence, gate, artifacts; see `LearningSettings`.
+            min_confidence, gate, artifacts; see `LearningSettings`. Those that enable steps of plugins, such as
+            opik=True, are accepted too.
 
     Raises:
         ValueError: Two options exclude each other.
+        TypeError: An argument is unknown.
+        ImportError: What an argument enables is not installed.
     """
 
-    @checked_arguments(LearningOptions)
+    @checked_arguments(LearningOptions, further=extra_step_arguments)
     def __init__(
         self,
         llm: AnyLLMClient,
@@ -137,11 +153,12 @@ class ACELiteLLM:
     ) -> None:
         from ace.roles import agent_for, reflector_for, skill_manager_for
 
+        settings = _learning_settings(type(self).__name__, dict(options))
         self.agent: AgentLike = agent_for(llm) if agent is None else agent
         self.reflector: ReflectorLike = reflector_for(llm) if reflector is None else reflector
         self.skill_manager: SkillManagerLike = skill_manager_for(llm) if skill_manager is None else skill_manager
         self.environment = environment
-        self._runners = FacadeRunners(LearningSettings(**options))
+        self._runners = FacadeRunners(settings)
         self._refreshing = threading.Lock()
         self._learning_enabled = True
 
@@ -163,18 +180,12 @@ class ACELiteLLM:
             TypeError: An argument is unknown.
             ImportError: What an argument enables is not installed.
         """
-        called = f"{cls.__name__}.from_model"
         own = {"environment", "agent", "reflector", "skill_manager", *LearningOptions.__annotations__}
-        known = own | (client_settings(model) or set())
-        of_plugins = extra_step_arguments(called, kwargs.keys() - known)
+        unknown = kwargs.keys() - own - (client_settings(model) or set())
+        of_plugins = extra_step_arguments(f"{cls.__name__}.from_model", unknown)
         client, options = client_and_options(
             cls, model, own | of_plugins, max_tokens=max_tokens, temperature=temperature, **kwargs
         )
-        steps = enabled_extra_steps(called, {name: options.pop(name) for name in of_plugins & options.keys()})
-        if steps:
-            before = options.get("extra_steps") or ()
-            sequence_of_steps("extra_steps", before)
-            options["extra_steps"] = [*before, *steps]
         return cls(client, **options)
 
     @property
@@ -423,6 +434,8 @@ class ACELiteLLM:
     def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
+        If it cannot be saved there, a new file beside it gets what was learned, and the error says which.
+
         Args:
             path: A JSON file, or a new store (`.db`).
             merge: Add to what others have written into the file.
@@ -433,7 +446,7 @@ class ACELiteLLM:
                 this one was not loaded from.
             SkillbookFileError: The file exists and is not a skillbook.
         """
-        self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
+        save_without_loss(self.skillbook, path, merge=merge, overwrite=overwrite)
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:

@@ -15,7 +15,7 @@ import os
 import threading
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
 __all__ = [
+    "ContentClaims",
     "LearnedContents",
     "RunInUseError",
     "RunRecord",
@@ -157,10 +158,7 @@ def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
         run_id: The name of the run.
     """
     store = skillbook.store
-    if store is None:
-        return False
-    with _lock_of_run(store, run_id, wait=False) as is_free:
-        return not is_free
+    return store is not None and _is_locked(store, run_id)
 
 
 def has_run(skillbook: Skillbook, run_id: str) -> bool:
@@ -540,6 +538,15 @@ def _lock_of_run(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[
                 _here.tell()
 
 
+def _is_locked(store: SkillbookStore, run_id: str) -> bool:
+    with _lock_of_run(store, run_id, wait=False) as is_free:
+        return not is_free
+
+
+def _says_running(row: ProgressRow) -> bool:
+    return bool(json.loads(row.note)["state"] == _RUNNING)
+
+
 def _run_in(store: SkillbookStore, run_id: str) -> tuple[object, str]:
     return getattr(store, "path", id(store)), run_id
 
@@ -687,13 +694,37 @@ class LearnedContents:
     """
 
     def __init__(self, store: SkillbookStore, run_id: str) -> None:
+        self._store = store
+        self._run_id = run_id
         self._digests: set[str] = set()
         self._beginnings: defaultdict[str, dict[int, set[str]]] = defaultdict(dict)
-        for run in recorded_runs(store):
-            for row in store.progress(run):
-                note = json.loads(row.note)
-                if row.version is not None or note.get("ended"):
-                    self._add(note, beginning_only=run == run_id)
+        self._runs = {row.key.sample: row for row in store.progress(_RUNS)}
+        self._working = {run for run, row in self._runs.items() if _says_running(row)}
+        for run in self._runs:
+            self._read(run)
+
+    def refresh(self, own_run: str) -> None:
+        """Add what other runs have learned since this was read.
+
+        A run writes its own row when it is started or resumed and when it ends. So only runs whose row has changed are
+        read again, and those that another process or thread was working on at the last call.
+
+        Args:
+            own_run: The name of the run that asks, whose samples are not read again.
+        """
+        rows = {row.key.sample: row for row in self._store.progress(_RUNS) if row.key.sample != own_run}
+        changed = {run for run, row in rows.items() if row != self._runs.get(run)} | (self._working & rows.keys())
+        # Before their samples are read: what a run learns after that is found at the next call.
+        self._working = {run for run in changed if _says_running(rows[run]) and _is_locked(self._store, run)}
+        self._runs = rows
+        for run in changed:
+            self._read(run)
+
+    def _read(self, run: str) -> None:
+        for row in self._store.progress(run):
+            note = json.loads(row.note)
+            if row.version is not None or note.get("ended"):
+                self._add(note, beginning_only=run == self._run_id)
 
     def knows(self, item: object) -> bool:
         """Return whether all of an input has been learned. One that cannot be read counts as new.
@@ -744,3 +775,68 @@ class LearnedContents:
         if "whole" in note:
             whole = Beginning(*note["whole"])
             self._beginnings[whole.kind].setdefault(whole.length, set()).add(whole.digest)
+
+
+@final
+class ContentClaims:
+    """The contents that a run is learning from, each claimed with a lock so that no other run pays for it meanwhile.
+
+    The operating system, or the server of the store, releases the claims of a process that is killed. A run may claim
+    a content several times. Thread-safe.
+
+    Args:
+        store: The store that the runs have in common.
+    """
+
+    def __init__(self, store: SkillbookStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._times: Counter[str] = Counter()
+        self._locks: dict[str, ExitStack] = {}
+
+    def take(self, digests: Collection[str]) -> bool:
+        """Claim contents, and return whether they are claimed: all of them, or none if another run has one of them.
+
+        Args:
+            digests: The digests of the contents.
+        """
+        with self._lock:
+            taken: list[str] = []
+            for digest in digests:
+                if not self._take(digest):
+                    self._release(taken)
+                    return False
+                taken.append(digest)
+            return True
+
+    def release(self, digests: Collection[str]) -> None:
+        """Release contents that were claimed.
+
+        Args:
+            digests: The digests of the contents.
+        """
+        with self._lock:
+            self._release(digests)
+
+    def _take(self, digest: str) -> bool:
+        if not self._times[digest]:
+            with ExitStack() as lock:
+                if not lock.enter_context(_lock_of_run(self._store, f"content {digest}", wait=False)):
+                    return False
+                self._locks[digest] = lock.pop_all()
+        self._times[digest] += 1
+        return True
+
+    def _release(self, digests: Collection[str]) -> None:
+        for digest in digests:
+            self._times[digest] -= 1
+            if not self._times[digest]:
+                self._locks.pop(digest).close()
+
+    def close(self) -> None:
+        """Release all contents."""
+        with self._lock:
+            for lock in self._locks.values():
+                lock.close()
+            self._locks.clear()
+            self._times.clear()

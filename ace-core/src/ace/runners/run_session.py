@@ -35,7 +35,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -62,8 +62,15 @@ from ace.protocols.observers import (
 )
 from ace.redaction import Redactor
 from ace.runners.failures import first_cause
-from ace.runners.run_record import LearnedContents, forget_answers, record_of_run
-from ace.runners.samples import DrawnSample, SampleInFlight, check_context, content_of, trace_identity
+from ace.runners.run_record import ContentClaims, LearnedContents, forget_answers, record_of_run
+from ace.runners.samples import (
+    DrawnSample,
+    SampleInFlight,
+    check_context,
+    claimed_contents,
+    content_of,
+    trace_identity,
+)
 from ace.runners.spend import RunLimits, RunSpend, RunSpendCounter
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
@@ -172,6 +179,11 @@ class RunSession:
             self._open.callback(self._record.release)
         self._inputs_grow = inputs_grow
         self._learned: LearnedContents | None = None
+        self._claims: ContentClaims | None = None
+        self._left_to_others = 0  # samples that other runs were learning from
+        if options.once and self._record is not None:
+            self._claims = ContentClaims(self._record.store)
+            self._open.callback(self._claims.close)
         self._limits = RunLimits(
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
@@ -336,6 +348,12 @@ class RunSession:
                 if self._record.forgets and not has_failures:
                     forget_answers(self._record.store, self._id)
                 self._record.note_through(has_failures=has_failures, spent=self._spend())
+            if self._left_to_others:
+                logger.warning(
+                    "%d of the inputs were skipped because another run is learning from them; "
+                    "run again if it fails or is stopped",
+                    self._left_to_others,
+                )
             self._ends.tell_run_ended(time.monotonic() - self._started, NOTHING_ACCEPTED if is_idle else stopped_by)
         finally:
             self._open.close()
@@ -372,20 +390,24 @@ class RunSession:
         resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
             sample = None
-            is_known = self._learned is not None and self._learned.knows(item)
-            if resumed or is_known:
+            content = self._content_note(item)
+            is_known, claims = self._looked_up(item, content)
+            is_elsewhere = is_known or claims is None
+            if resumed or is_elsewhere:
                 ctx = contexts.build(item, index)
-                sample = contexts.sample(ctx, index, self._content_note(item))
-                if self._ends.is_over(sample) or (is_known and not sample.already_learned):
+                sample = contexts.sample(ctx, index, content, claims or ())
+                if self._ends.is_over(sample) or (is_elsewhere and not sample.already_learned):
+                    self._release(sample)
                     if self._recent is not None:
                         self._recent.restore(sample.key, sample.attempt)
                     sample = replace(sample, already_learned=True)
-                    skipped[index - 1] = self._skipped(contexts.noted(ctx, sample), sample)
+                    result = self._skipped(contexts.noted(ctx, sample), sample, is_learned=claims is not None)
+                    skipped[index - 1] = result
                     continue
             self._refresh()
             part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
             ctx = contexts.build(item, index, part)  # now that the book is refreshed
-            sample = contexts.sample(ctx, index, self._content_note(item)) if sample is None else sample
+            sample = contexts.sample(ctx, index, content, claims or ()) if sample is None else sample
             self._is_end_due = self._was_active = True
             ctx = contexts.noted(ctx, sample)
             if self._recent is not None:
@@ -400,6 +422,29 @@ class RunSession:
             if is_observed():
                 emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
             yield ctx
+
+    def _looked_up(self, item: object, content: Mapping[str, object]) -> tuple[bool, Sequence[str] | None]:
+        """Return whether an input has been learned, and what this run has claimed of it.
+
+        Without `once=True`, that is nothing. If another run is learning from the input, it is None.
+        """
+        if self._learned is None or self._claims is None:
+            return False, ()
+        if self._learned.knows(item):
+            return True, ()
+        claims = claimed_contents(content)
+        if not self._claims.take(claims):
+            return False, None
+        # Another run may have learned it, and released it, after the record was read.
+        self._learned.refresh(self._id)
+        if not self._learned.knows(item):
+            return False, claims
+        self._claims.release(claims)
+        return True, ()
+
+    def _release(self, sample: SampleInFlight) -> None:
+        if self._claims is not None:
+            self._claims.release(sample.claims)
 
     def _content_note(self, item: object) -> dict[str, object]:
         """Return what a store notes about the content of an input; empty without a store."""
@@ -419,11 +464,14 @@ class RunSession:
             self._limits.not_written(error)
             raise
 
-    def _skipped(self, ctx: ACEStepContext, sample: SampleInFlight) -> SampleResult[ACEStepContext]:
-        """Return the result of a sample that needs no processing, and report it."""
+    def _skipped(
+        self, ctx: ACEStepContext, sample: SampleInFlight, *, is_learned: bool
+    ) -> SampleResult[ACEStepContext]:
+        """Return the result of a sample that has been learned, or that another run is learning, and report it."""
         result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None, None, sample.place)
         self._last_index = sample.global_index
-        self._ends.skipped(sample)
+        self._left_to_others += not is_learned
+        self._ends.skipped(sample, is_learned=is_learned)
         self._tell_caller("on_sample_done", self._options.on_sample_done, result)
         self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         return result
@@ -444,6 +492,7 @@ class RunSession:
             # learns of it, who may end the process in the callback.
             self._note_reflection(sample, result)
             self._ends.ended(sample, result)
+            self._release(sample)  # now that its outcome says whether another run may learn from it
             self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         # Whatever failed above, or `wait_for_samples` would never return.
         finally:
@@ -562,13 +611,16 @@ class SampleContexts:
         }
         return ctx.replace(metadata={**ctx.metadata, **added})
 
-    def sample(self, ctx: ACEStepContext, index: int, content: Mapping[str, object]) -> SampleInFlight:
+    def sample(
+        self, ctx: ACEStepContext, index: int, content: Mapping[str, object], claims: Sequence[str]
+    ) -> SampleInFlight:
         """Return the sample of the run that a context is. Call it once for each input, in order.
 
         Args:
             ctx: The context.
             index: Its position in the epoch, from 1.
             content: What is noted about the content of the input.
+            claims: What is claimed of it.
         """
         trace_id: str = ctx.metadata["trace_id"]
         self._times_seen[trace_id] += 1
@@ -585,6 +637,7 @@ class SampleContexts:
             already_learned=record is not None and (record.is_committed(key) or record.is_over(key)),
             started=time.monotonic(),
             content=content,
+            claims=claims,
         )
 
     def _stored_name(self, trace_id: str) -> str:
@@ -697,10 +750,15 @@ class SampleEnds:
             return False
         return self._record.is_over(sample.key) or (self._commit_is_last and self._record.is_committed(sample.key))
 
-    def skipped(self, sample: SampleInFlight) -> None:
-        """Count a sample that an earlier call of the run, or another run, has learned."""
+    def skipped(self, sample: SampleInFlight, *, is_learned: bool) -> None:
+        """Count a sample that an earlier call of the run, or another run, has learned.
+
+        Args:
+            is_learned: Whether it has; else another run is learning from it.
+        """
         self._count("already_learned")
-        if self._record is not None and self._record.has_failed(sample.key):  # another run has learned it since
+        # Another run has learned it since.
+        if is_learned and self._record is not None and self._record.has_failed(sample.key):
             self._record.note_over(sample, {})
         self._tell(sample, None, None, 0.0)
 

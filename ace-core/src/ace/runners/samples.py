@@ -39,6 +39,7 @@ __all__ = [
     "TraceGroup",
     "check_context",
     "check_items",
+    "claimed_contents",
     "content_of",
     "growing_record",
     "inputs_digest",
@@ -208,6 +209,15 @@ class Content:
         if self.members:
             return {"members": list(self.members)}
         return {"content": self.digest} if self.whole is None else {"content": self.digest, "whole": list(self.whole)}
+
+
+def claimed_contents(note: Mapping[str, Any]) -> list[str]:
+    """Return the digests of the contents that a run claims before it pays for an input.
+
+    Args:
+        note: The note on the content, see `Content.note`; empty if the input cannot be read.
+    """
+    return [*filter(None, note.get("members", ())), *([note["content"]] if "content" in note else [])]
 
 
 def content_of(item: object, *, can_grow: bool = False) -> Content:
@@ -397,6 +407,8 @@ class SampleInFlight:
     """When it was drawn, by the monotonic clock."""
     content: Mapping[str, object] = field(default_factory=dict)
     """What is noted about its content, so that a later run recognises it; see `ace.runners.run_record`."""
+    claims: Sequence[str] = ()
+    """The contents that the run has claimed for it, see `ContentClaims`."""
 
     @property
     def place(self) -> int:
@@ -415,11 +427,16 @@ def check_items(items: object, epochs: int) -> None:
         epochs: The number of passes over them.
 
     Raises:
-        TypeError: `items` is a single input, not an iterable of inputs.
+        TypeError: `items` is a single input, not an iterable of inputs, or `epochs` is an environment.
         ValueError: The inputs can be iterated only once and there are several epochs, or one of them is None.
     """
     if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
+    if callable(getattr(epochs, "evaluate", None)):
+        raise TypeError(
+            "a run takes inputs and a number of epochs; an environment is given when the runner is made, such as "
+            "ACE.from_roles(..., environment=SimpleEnvironment())"
+        )
     whole_number("epochs", epochs)
     if not isinstance(items, Sequence):
         if epochs > 1:

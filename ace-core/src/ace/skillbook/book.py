@@ -290,9 +290,32 @@ class Skillbook:
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
-        from ace.skillbook.text_formats import write_skill_folder  # only needed for text
+        from ace.skillbook.skill_folders import write_skill_folder  # only needed for text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
+
+    def save_skill_folders(self, folder: str | Path) -> list[Path]:
+        """Write the active skills as skill folders for coding agents: one for each section, with its `SKILL.md`.
+
+        Their descriptions quote the questions that the skills were learned from, so that an agent opens the right one.
+        Folders that were written before for sections without an active skill are removed.
+
+        Args:
+            folder: The folder of the skill folders, such as `.claude/skills`.
+
+        Returns:
+            The `SKILL.md` files.
+
+        Example:
+            >>> import tempfile
+            >>> book = Skillbook()
+            >>> _ = book.add_skill("Unit checks", "Convert before you add.")
+            >>> [file.parent.name for file in book.save_skill_folders(tempfile.mkdtemp())]
+            ['unit-checks']
+        """
+        from ace.skillbook.skill_folders import write_skill_folders  # only needed for text
+
+        return write_skill_folders(folder, self.skills(include_invalid=True))
 
     def close(self) -> None:
         """Commit deferred changes and release the store; without a store, do nothing.
@@ -713,6 +736,47 @@ class Skillbook:
             ValueError: If there is no such skill, it is pinned or has been removed, or the reason is empty.
         """
         return self._changed(lambda at: operations.rejected(self._state, at, skill_id, because), skill_id)
+
+    @checked_arguments()
+    def undo_decisions(self, skill_ids: Collection[str]) -> list[Skill]:
+        """Undo the last acceptance or rejection of skills, and return them with the status and reason from before.
+
+        Other changes to a skill, such as a new text or counters, are kept. If one of the skills has no decision to
+        undo, none is changed.
+
+        Args:
+            skill_ids: The ids of the skills.
+
+        Raises:
+            SkillbookHistoryError: If the skillbook has no store.
+            ValueError: If there is no such skill, it was never accepted or rejected, or it is pending, removed or
+                merged into another one.
+
+        Example:
+            >>> import tempfile
+            >>> book = Skillbook.open(Path(tempfile.mkdtemp()) / "skills.db")
+            >>> lesson = UpdateOperation("ADD", section="a", content="Check the units.", pending="not judged")
+            >>> id = book.apply_update(UpdateBatch("", [lesson])).applied[0].skill_id
+            >>> book.accept_skill(id).status, book.undo_decisions([id])[0].status
+            ('active', 'pending')
+        """
+        check_names("skill_ids", skill_ids)
+        with self._lock:
+            ids, at = list(dict.fromkeys(skill_ids)), self._now()
+            for event in [operations.decision_undone(self._state, at, id, self._before_decision(id)) for id in ids]:
+                self._make(event)
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return [self._state.skills[id] for id in ids]
+
+    def _before_decision(self, skill_id: str) -> Skill | None:
+        """Return a skill as it was before it was last accepted or rejected; None if it never was."""
+        decisions = [
+            entry.version
+            for entry in self.blame(skill_id)
+            if isinstance(entry.event, Updated) and entry.event.status is not None
+        ]
+        return self._bound().state_at(decisions[-1] - 1).skills.get(skill_id) if decisions else None
 
     def _changed(self, event: Callable[[str], Event], skill_id: str) -> Skill:
         """Make the event of a time, and return the skill after it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import zlib
@@ -17,6 +18,7 @@ from ace.skillbook.json_read import read_bytes
 from ace.skillbook.json_write import book_json
 from ace.skillbook.state import BookContents, BookState, state_from
 
+logger = logging.getLogger(__name__)
 _COARSEST_TICK: Final = 2_000_000_000
 """In nanoseconds: FAT stores times in steps of two seconds."""
 
@@ -142,6 +144,8 @@ class JsonFiles:
             self._refuse_to_lose(path, target, overwrite=overwrite)
 
     def _write(self, target: Path, state: BookState) -> None:
+        if target in self._known and not target.exists():
+            logger.warning("%s was deleted while it was in use; all skills are written to a new file", target)
         data = book_json(state).encode("utf-8")
         self._known[target] = Fingerprint.of_written(write_durably(target, data), data)
         self._not_ours.pop(target, None)

@@ -356,6 +356,28 @@ def rejected(state: BookState, at: str, skill_id: str, because: str) -> Updated:
     return updated(skill_id, at, {}, None, None, status=INVALID, reason=because)
 
 
+def decision_undone(state: BookState, at: str, skill_id: str, before: Skill | None) -> Updated:
+    """Return the event that undoes the last acceptance or rejection of a skill.
+
+    Args:
+        state: The state of the book.
+        at: The current time.
+        skill_id: The skill.
+        before: The skill as it was before that decision; None if there was no decision about it.
+
+    Raises:
+        EventRefusedError: If there is no such skill, or no decision about it that still holds.
+    """
+    skill = _named(state, skill_id)
+    if skill.is_pending:
+        raise EventRefusedError(f"the skill {skill_id!r} is pending, so there is no decision to undo")
+    if not (skill.is_active or skill.is_rejected):
+        raise EventRefusedError(f"the skill {skill_id!r} was removed or merged into another one")
+    if before is None or before.status == skill.status:
+        raise EventRefusedError(f"the skill {skill_id!r} was neither accepted nor rejected")
+    return updated(skill_id, at, {}, None, None, status=before.status, reason=before.reason)
+
+
 def _named(state: BookState, skill_id: str) -> Skill:
     instance_of("skill_id", skill_id, str)
     skill = state.skills.get(skill_id)

@@ -611,6 +611,11 @@ class SqliteFile:
         """
         try:
             yield
+        except sqlite3.DataError as error:
+            raise SkillbookStoreError(
+                f"the store {self.path} {what}: one of its rows has more than {LARGEST_ROW // 1_000_000} MB, which no "
+                f"skillbook needs; export its skills as JSON where it comes from, and import them ({readable(error)})"
+            ) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # an error message may quote bytes that are not UTF-8
             raise SkillbookStoreError(f"the store {self.path} {what}: {readable(error)}") from error
         except SkillbookFileError as error:

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import NoneType
 from typing import final
 
-from ace._internal.atomic_file import passing_lock
 from ace._internal.decoding import LARGEST_COUNT
+from ace._internal.named_locks import named_lock
 from ace.skillbook.sqlite_file import (
     COLUMNS,
     SqliteFile,
@@ -200,8 +200,8 @@ class SqliteStore:
         """Return a lock on a run that only one process can hold at a time; see `LocksRuns`."""
         # Hidden, so that it is not read as a trace in a folder of traces, and short even if the name of the store is
         # long.
-        name = hashlib.sha256(f"{self.path.name}/{run}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        return passing_lock(self.path.with_name(f".ace-run-{name}.lock"))
+        digest = hashlib.sha256(self.path.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return named_lock(self.path.with_name(f".ace-run-{digest}.lock"), run)
 
     def close(self) -> None:
         """Close the file. A later call opens it again."""

@@ -1,25 +1,20 @@
-"""Skillbooks as text for people and agents: playbook and `[Bullet ...]` lines, Markdown, and `SKILL.md` folders."""
+"""Skillbooks as text for people and agents: playbook and `[Bullet ...]` lines, and Markdown."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
-from ace._internal.arguments import file_path, instance_of
-from ace._internal.atomic_file import replace_file
+from ace._internal.arguments import instance_of
 from ace.skill import InsightSource, Skill
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.json_file import whole_file
 from ace.skillbook.line_formats import one_line
 from ace.skillbook.state import BookContents, BookState, citable_ids, number_after, skill_id, with_citable_ids
 
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 1024
 _MOST_INSTANCES = 1000
 """A text with a larger number must not fill the memory with sources."""
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)(?:(?<!\s)\s+#+)?\Z")
 _PLAYBOOK_LINE = re.compile(
     r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,16})\s+harmful=(?P<harmful>\d{1,16})"
@@ -31,6 +26,8 @@ _BULLET_LINE = re.compile(
     r"(?P<content>.*)\Z"
 )
 _BULLET = re.compile(r"[-*+]\s+(?:\[(?P<id>[^\[\]\s]+)\](?!\()\s*)?(?P<content>.*)\Z")
+_INDENT = "  "
+"""What the lines of a skill after its first one begin with; see `plain_line`."""
 _COUNTS = re.compile(r"(?<!\s)\s*\(helpful (?P<helpful>\d{1,16}), harmful (?P<harmful>\d{1,16})\)\Z")
 
 
@@ -100,8 +97,9 @@ def read_text_file(path: Path, at: str) -> BookContents:
 def read_text_book(text: str, at: str) -> BookContents:
     """Read a playbook, `[Bullet #ID, ...] text` lines, or Markdown headings with bullets.
 
-    Paragraphs in between are ignored. A line that is indented under a bullet continues it. For a line that was
-    aggregated from several instances, the skill has as many sources (1,000 at most), which are named after its id.
+    Paragraphs in between are ignored. A line that is indented under a bullet continues it. Under a bullet with an id,
+    so does one that looks like a bullet or a heading, since the text of a skill may have such lines. For a line that
+    was aggregated from several instances, the skill has as many sources (1,000 at most), which are named after its id.
 
     Args:
         text: The text of the file.
@@ -115,7 +113,9 @@ def read_text_book(text: str, at: str) -> BookContents:
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
-        if heading := _HEADING.match(stripped):
+        if entries and entries[-1]["id"] and line.startswith(_INDENT):
+            entries[-1]["content"] = f"{entries[-1]['content']}\n{line.removeprefix(_INDENT).rstrip()}"
+        elif heading := _HEADING.match(stripped):
             section = one_line(heading.group(1))
         elif found := _entry(stripped):
             entries.append({**found, "section": section, "line": number})
@@ -171,11 +171,15 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
         if id in seen:
             raise SkillbookFileError(f"the id {id!r} appears twice", place=f"line {entry['line']}")
         seen.add(id)
+        content = str(entry["content"]).rstrip()
+        if "\n" in content and (counts := _COUNTS.search(content)):  # they follow the last line
+            entry |= {tag: int(count) for tag, count in counts.groupdict().items()}
+            content = content[: counts.start()]
         helpful, harmful, neutral = (int(entry[tag] or 0) for tag in ("helpful", "harmful", "neutral"))
         skill = Skill(
             id,
             section,
-            str(entry["content"]),
+            content,
             helpful,
             harmful,
             neutral,
@@ -192,34 +196,3 @@ def _instances(id: str, count: int) -> tuple[InsightSource, ...]:
     """Return a source for each instance that a skill was aggregated from, of which the text only has the number."""
     known = min(count, _MOST_INSTANCES)
     return tuple(InsightSource(f"{id}#{number}") for number in range(1, known + 1)) if known > 1 else ()
-
-
-def skill_file_text(markdown: str, name: str, description: str) -> str:
-    """Return the text of a `SKILL.md`.
-
-    Args:
-        markdown: The skills as Markdown.
-        name: Lower case letters, digits and single hyphens, at most 64 characters.
-        description: The purpose of the skills, as one line of at most 1,024 characters.
-
-    Raises:
-        ValueError: If the name or the description is invalid.
-    """
-    if len(name) > LONGEST_NAME or not _NAME.match(name):
-        raise ValueError(
-            f"{name!r} is not a valid name for a skill folder: use lower case letters, digits and single hyphens"
-        )
-    line = " ".join(description.split())
-    if not line or len(line) > LONGEST_DESCRIPTION:
-        raise ValueError(f"the description must have 1 to {LONGEST_DESCRIPTION} characters, got {len(line)}")
-    head = f"---\nname: {name}\ndescription: {json.dumps(line, ensure_ascii=False)}\n---\n"
-    introduction = "Strategies learned from earlier runs. Cite the ones you use by their ids."
-    return f"{head}\n# {name}\n\n{introduction}\n\n{markdown}\n"
-
-
-def write_skill_folder(folder: str | Path, markdown: str, name: str, description: str) -> Path:
-    """Write `SKILL.md` into a folder, which is created if it is missing, and return its path."""
-    file_path("folder", folder)
-    target = Path(folder) / "SKILL.md"
-    replace_file(target, skill_file_text(markdown, name, description).encode("utf-8"))
-    return target

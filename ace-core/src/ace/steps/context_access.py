@@ -103,7 +103,8 @@ def model_calls_for(
     """Count and record the model calls inside the block for this sample and role.
 
     Args:
-        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata.
+        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata, and
+            the first step that reads the trace its `trace_secrets`.
         role: The name of the role.
         only_same_text: Whether a recorded answer is used only for a request with the same text, see `RecordedAnswers`.
         allow: The classes of sensitive text that are not redacted, in addition to those that the run allows.
@@ -127,6 +128,7 @@ def model_calls_for(
         epoch=epoch,
         sample=sample,
         allow=outer.allow.union(allow),
+        secrets=ctx.metadata.get("trace_secrets", ()),
         trace_id=str(ctx.metadata.get("trace_id", "")),
         attempts=ctx.metadata.get("attempts", {}),
     )

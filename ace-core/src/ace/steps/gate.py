@@ -56,7 +56,7 @@ class GateStep:
     max_workers = 1
 
     def __init__(self, gate: GateLike, skillbook: Skillbook, *, apply: ApplyStep | None = None) -> None:
-        with_method("gate", gate, "judge")
+        with_method("gate", gate, "judge", advice="give a gate, such as ace.evaluation.CounterGate()")
         self.gate = gate
         self.skillbook = self.lane_key = skillbook
         self.apply = apply

@@ -7,15 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.calls.calling import Calling, call_role
-from ace.calls.model_calls import redactor_for
+from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.cases import judged_trace, replies_in
 from ace.protocols.roles import FindsJudgementsLike
 from ace.steps.context_access import model_calls_for
-from ace.steps.trace_facts import with_cases
+from ace.steps.trace_facts import secrets_of, traces_of, with_cases
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.logs.trace import StandardTrace
+    from ace.redaction import Redactor
 
 __all__ = ["JUDGEMENT_ROLE", "with_judged_cases"]
 
@@ -33,9 +34,10 @@ async def with_judged_cases(
     allow: Collection[str] = (),
     can_be_asked_again: bool = False,
 ) -> tuple[ACEStepContext, StandardTrace]:
-    """Return the context with the cases of its trace, unless it already has them, and the trace with its corrections.
+    """Return the context with the secrets and cases of its traces, and the trace with its corrections.
 
-    A reflector that satisfies `FindsJudgementsLike` is asked first, if a person wrote something after an answer.
+    Those of a group are the cases of each of its traces. A reflector that satisfies `FindsJudgementsLike` is asked
+    first, if a person wrote something after an answer.
 
     Args:
         calling: How the reflector is called.
@@ -46,12 +48,27 @@ async def with_judged_cases(
         allow: The classes of sensitive text that are not redacted.
         can_be_asked_again: As for `ace.cases.cases_of`.
     """
+    if "trace_secrets" not in ctx.metadata:
+        secrets = await calling.function(partial(secrets_of, read, current_call_scope().allow.union(allow)))
+        ctx = ctx.replace(metadata={**ctx.metadata, "trace_secrets": secrets})
     if "cases" in ctx.metadata:
         return ctx, read
     with model_calls_for(ctx, JUDGEMENT_ROLE, allow=allow):
         redactor = redactor_for(*(getattr(role, "llm", None) for role in (reflector, agent)))
-        if isinstance(reflector, FindsJudgementsLike) and not read["corrections"] and replies_in(read):
-            found = await call_role(calling, "reflector", reflector, "find_judgements", list, {"trace": read})
-            read = await calling.function(partial(judged_trace, read, found, redactor))
-        again = partial(with_cases, ctx, read, redactor, can_be_asked_again=can_be_asked_again)
-        return await calling.function(again), read
+        traces = dict(await calling.function(partial(traces_of, ctx, read)))
+        if isinstance(reflector, FindsJudgementsLike):
+            for name, (trace, found) in traces.items():
+                judged = await _judged(calling, found, reflector, redactor)
+                traces[name] = trace, judged
+                read = judged if found is read else read
+        cases = partial(with_cases, ctx, traces, redactor, can_be_asked_again=can_be_asked_again)
+        return await calling.function(cases), read
+
+
+async def _judged(
+    calling: Calling, read: StandardTrace, reflector: FindsJudgementsLike, redactor: Redactor
+) -> StandardTrace:
+    if read["corrections"] or not replies_in(read):
+        return read
+    found = await call_role(calling, "reflector", reflector, "find_judgements", list, {"trace": read})
+    return await calling.function(partial(judged_trace, read, found, redactor))

@@ -193,7 +193,7 @@ class TailSettings:
             raise ValueError(f"prove must be True, False or 'auto', got {self.prove!r}")
         checked_sections(self.sections)
         if self.gate is not None:
-            with_method("gate", self.gate, "judge")
+            with_method("gate", self.gate, "judge", advice="give a gate, such as ace.evaluation.CounterGate()")
         if self.judge is not None:
             with_method("judge", self.judge, "complete_structured")
 

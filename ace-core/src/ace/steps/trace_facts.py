@@ -10,7 +10,7 @@ That step is `ReflectStep`, unless insights or artifacts are written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -38,6 +38,8 @@ __all__ = [
     "read_trace_of",
     "redacted_case",
     "sample_cases",
+    "secrets_of",
+    "traces_of",
     "values_to_hold",
     "was_corrected",
     "with_cases",
@@ -94,6 +96,18 @@ def read_trace_of(ctx: ACEStepContext) -> StandardTrace:
     return read_trace(ctx.trace) if found is None or found.standard is None else found.standard
 
 
+def secrets_of(read: StandardTrace, allow: Collection[str]) -> tuple[str, ...]:
+    """Return the secrets in a trace, which are hidden wherever they are repeated, also in what is shortened.
+
+    Args:
+        read: The trace, as `read_trace` returns it.
+        allow: The classes of sensitive text that are not redacted.
+    """
+    from ace.redaction import Redactor  # slow to import
+
+    return tuple(Redactor(allow=allow).secrets_in(read))
+
+
 def with_trace_read(ctx: ACEStepContext, read: StandardTrace) -> ACEStepContext:
     """Return the context with its trace as it was read, for the next step.
 
@@ -142,6 +156,22 @@ def question_of(ctx: ACEStepContext) -> str:
         return question
     found = _found(ctx)
     return read_trace_of(ctx)["question"] if found is None else found.question
+
+
+def traces_of(ctx: ACEStepContext, read: StandardTrace) -> Mapping[str, tuple[object, StandardTrace]]:
+    """Return the traces of a sample by their ids, each as it is and as it was read; those of a group that can be read.
+
+    Args:
+        ctx: The context of the sample.
+        read: Its trace, as `read_trace` returns it.
+    """
+    from ace.logs.trace import read_batch, traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    if batch is None:
+        return {str(ctx.metadata.get("trace_id", "")): (ctx.trace, read)}
+    ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
+    return {ids.get(name, name): (batch[name], item) for name, item in read_batch(batch)[0].items()}
 
 
 def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
@@ -212,30 +242,28 @@ _LEAST_WORDS = 3
 
 
 def with_cases(
-    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
+    ctx: ACEStepContext,
+    traces: Mapping[str, tuple[object, StandardTrace]],
+    redactor: Redactor,
+    *,
+    can_be_asked_again: bool = False,
 ) -> ACEStepContext:
-    """Return the context with the cases of its trace in `metadata["cases"]`, unless it already has them.
+    """Return the context with the cases of its traces in `metadata["cases"]`, beside those that it already has.
 
     They have no time yet: the skillbook sets it when it is written. Personal data and keys are redacted in them; a case
     whose answer would be redacted is dropped.
 
     Args:
         ctx: The context.
-        read: Its trace, as `read_trace` returns it.
+        traces: Its traces, see `traces_of`.
         redactor: Finds personal data and keys.
         can_be_asked_again: Whether the agent of the trace also proves what it teaches; see `ace.cases.cases_of`.
     """
-    if "cases" in ctx.metadata:
-        return ctx
-    return _with_cases_of(ctx, read, redactor, can_be_asked_again=can_be_asked_again)
-
-
-def _with_cases_of(
-    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
-) -> ACEStepContext:
-    trace_id = str(ctx.metadata.get("trace_id", ""))
-    cases_found = _cases(ctx, read, can_be_asked_again)
-    found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in cases_found)
+    found = (
+        redacted_case(_replaced(case, trace_id=trace_id), redactor)
+        for trace_id, (trace, read) in traces.items()
+        for case in _cases(trace, read, can_be_asked_again)
+    )
     placed = [*sample_cases(ctx), *(case for case in found if case is not None)]
     cases = tuple({case.id: case for case in placed}.values())
     return ctx.replace(metadata={**ctx.metadata, "cases": cases})
@@ -261,7 +289,8 @@ def with_judgements(
     judged = judged_trace(read, judgements, redactor)
     if judged["corrections"] == read["corrections"]:
         return ctx
-    return _with_cases_of(with_trace_facts(ctx, judged, keep_read=keep_read), judged, redactor)
+    ctx = with_trace_facts(ctx, judged, keep_read=keep_read)
+    return with_cases(ctx, traces_of(ctx, judged), redactor)
 
 
 def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
@@ -319,8 +348,17 @@ def open_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
 
 
 def is_known(ctx: ACEStepContext) -> bool:
-    """Return whether the sample has cases and the skillbook answers all of them, so that it teaches nothing new."""
-    return bool(sample_cases(ctx)) and not open_cases(ctx)
+    """Return whether the skillbook answers all cases of the sample and each of its traces has one.
+
+    Then it teaches nothing new.
+    """
+    cases = sample_cases(ctx)
+    if not cases or open_cases(ctx):
+        return False
+    from ace.logs.trace import traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    return batch is None or len({case.trace_id for case in cases}) == len(batch)
 
 
 def was_corrected(case: SkillCase) -> bool:
@@ -348,9 +386,9 @@ def holds_values(skill: Skill, values: Sequence[str]) -> bool:
     return bool(values) and all(keeps(skill.content, value) for value in values)
 
 
-def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
+def _cases(trace: object, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
     spoken = {correction["correction"] for correction in read["corrections"] if correction["place"] != "feedback"}
-    judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
+    judged = isinstance(trace, Mapping) and (trace.get("metrics") or trace.get("check"))
     return [
         # The feedback of an environment on one answer is not a correction that a rule could repeat.
         _replaced(case, correction="")

@@ -157,7 +157,7 @@ class UpdateStep:
         reflection = needed(ctx.reflection, "reflection", self)
         source = _source_of(ctx, proposal.question)
         secrets = known_secrets(getattr(self.skill_manager, "llm", None))
-        operations = _with_cases(proposal.output.update.operations, open_cases(ctx), reflection)
+        operations = proposal.output.update.operations
         if self.sections:
             operations = [_with_listed_section(operation, self.sections) for operation in operations]
         names = await calling.function(partial(names_in_batch, ctx, proposal.redactor))
@@ -165,6 +165,7 @@ class UpdateStep:
         earlier = {} if found is None else found.sources
         evidence = (await calling.function(partial(known_of_task, ctx))).evidence
         operations = [_with_source(operation, source, reflection, names, earlier, evidence) for operation in operations]
+        operations = _with_cases(operations, open_cases(ctx), reflection, proposal.redactor if names else None)
         operations = [self._with_status(operation) for operation in operations]
         if self.provenance == "ids":
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
@@ -523,12 +524,19 @@ def _all_redacted(
 
 
 def _with_cases(
-    operations: Sequence[UpdateOperation], cases: Sequence[SkillCase], reflection: ReflectorOutput
+    operations: Sequence[UpdateOperation],
+    cases: Sequence[SkillCase],
+    reflection: ReflectorOutput,
+    redactor: Redactor | None,
 ) -> list[UpdateOperation]:
     """Return the operations with the cases that taught them; each case goes to one operation.
 
     That is the operation whose nearest learning names the case, else one that contains its deciding values, else the
-    one that shares the most words with it. A case about a call only goes to an operation that names something of it.
+    one that shares the most words with it. A case about a call only goes to an operation that names something of it. In
+    a group, a case only goes to an operation that its trace shows, and an operation may get the cases of several.
+
+    Args:
+        redactor: For a group, what replaced something in the names of the traces of the cases.
     """
     placed: dict[int, list[SkillCase]] = {}
     texts = {
@@ -542,14 +550,23 @@ def _with_cases(
         if case.id in there:
             continue
         named = [place for place, text in texts.items() if learnings.get(_nearest(text, list(learnings))) == case.id]
-        about = [place for place, text in texts.items() if is_about_call(text, case)]
+        about = [
+            place
+            for place, text in texts.items()
+            if is_about_call(text, case) and (redactor is None or _is_shown(operations[place], case, redactor))
+        ]
         place = _nearest_place(named or about, texts, case)
-        if place is not None and (named or place not in placed):
+        if place is not None and (named or redactor is not None or place not in placed):
             placed.setdefault(place, []).append(case)
     return [
         dataclasses.replace(operation, cases=tuple(placed[place])) if place in placed else operation
         for place, operation in enumerate(operations)
     ]
+
+
+def _is_shown(operation: UpdateOperation, case: SkillCase, redactor: Redactor) -> bool:
+    """Return whether the trace of a case is among those that show what an operation says."""
+    return case.trace_id in map(redactor.redact_name, operation.evidence_traces)
 
 
 def _nearest_place(places: Sequence[int], texts: Mapping[int, str], case: SkillCase) -> int | None:

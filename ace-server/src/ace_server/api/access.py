@@ -72,8 +72,14 @@ class Access:
         )
 
 
-def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
-    """Return a dependency that admits requests whose key has a scope."""
+def needs(scope: Scope, *, takes_traces: bool = False) -> Callable[[Request], AsyncIterator[Access]]:
+    """Return a dependency that admits requests whose key has a scope.
+
+    Args:
+        scope: The scope.
+        takes_traces: Whether the body is a trace, which takes far more time and memory than others. It counts as
+            several requests in flight, depending on its size, and the largest one as all that the key may have.
+    """
 
     async def admitted(request: Request) -> AsyncIterator[Access]:
         state = state_of(request)
@@ -83,10 +89,11 @@ def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
         if not key.allows(scope):
             access.record("access.rejected", scope)
             raise ApiError(403, f"The key does not have the scope {scope}.")
+        share = _share_of(request, state.service.settings.max_trace_mb * 1_000_000) if takes_traces else 0.0
         with ExitStack() as in_flight:
             try:
                 state.limits.check_rate(key)
-                in_flight.enter_context(state.limits.request(key))
+                in_flight.enter_context(state.limits.request(key, share))
             except OverLimitError as error:
                 raise _over(error) from None
             yield access
@@ -94,8 +101,14 @@ def needs(scope: Scope) -> Callable[[Request], AsyncIterator[Access]]:
     return admitted
 
 
+def _share_of(request: Request, largest: int) -> float:
+    """Return how large a body is, compared with the largest one; a client that does not say it may send that."""
+    length = request.headers.get("content-length", "")
+    return min(1.0, int(length) / largest) if length.isascii() and length.isdigit() else 1.0
+
+
 async def check_budget(access: Access) -> None:
-    """Check that the answers of the key have not cost more than its budget today.
+    """Check that its answers, and learning from its feedback, have not cost more than its budget today.
 
     Args:
         access: The access of the request.

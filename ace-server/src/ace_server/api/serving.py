@@ -53,6 +53,7 @@ _DESCRIBED_TRACE: Final = {
 
 Infers = Annotated[Access, Depends(needs("infer"))]
 GivesFeedback = Annotated[Access, Depends(needs("feedback"))]
+GivesTraces = Annotated[Access, Depends(needs("feedback", takes_traces=True))]
 
 
 def serving_routes(*, max_trace_bytes: int) -> APIRouter:
@@ -118,6 +119,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         correction, comment = _written(body.correction), _written(body.comment)
         if body.thumb is None and body.score is None and not correction and not comment:
             raise ApiError(400, "At least one of thumb, score, correction and comment must be given.")
+        await check_budget(access)
         known = await _known_request(access.state, body.request_id)
         if known is None or not access.key.is_for(known.book):
             raise ApiError(404, "The request does not exist.")
@@ -148,7 +150,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
     )
     async def add_trace(
         request: Request,
-        access: GivesFeedback,
+        access: GivesTraces,
         book: Annotated[BookName, Query()] = "default",
         subject: Annotated[ShortText | None, Query()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
@@ -157,6 +159,7 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         access.check_book(book)
         if not access.state.inference.has_book(book):
             raise access.no_book(book)
+        await check_budget(access)
         trace = await anyio.to_thread.run_sync(_checked_trace, await request.body(), limiter=parsing)
         change = await anyio.to_thread.run_sync(
             lambda: store_trace(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from ace_server.candidates import Origin
+
 __all__ = [
     "BookOverview",
     "BookPages",
@@ -38,18 +40,20 @@ __all__ = [
     "book_tabs",
     "changes_of_run",
     "error_page",
-    "gate_refusals",
     "overview_of",
     "preparing",
+    "refusals_of",
     "samples_response",
     "without_vectors",
 ]
 
 _VERSIONS_A_PAGE: Final = 100
+_SHOWN_ORIGINS: Final = 20
+"""Of how many of the traces of a skill the texts are shown."""
 _SHOWN_CHANGES: Final = 8
 """How many of the newest changes the overview lists."""
 _GATE: Final = "gate: "
-"""How the reason begins with which the history records what a gate has refused."""
+"""How the reason begins with which the history records what a gate has refused; people need not read that."""
 _SHOWN_SKILLS: Final = 5
 """How many skills each list of the overview has."""
 
@@ -78,6 +82,7 @@ class BookPages:
         find: Returns the reader of a book by its name; None if there is no such book.
         listed: Returns all readers, in their order.
         site: What the frame of every page shows, such as `{"title": "skills.db"}`.
+        origins: Returns what users said in traces, by the names of these, if whoever asks may read that.
     """
 
     def __init__(
@@ -85,10 +90,12 @@ class BookPages:
         find: Callable[[str], BookReader | None],
         listed: Callable[[], Sequence[BookReader]],
         site: Callable[[Request], dict[str, object]],
+        origins: Callable[[Request, Sequence[str]], Mapping[str, Sequence[Origin]]] = lambda _request, _traces: {},
     ) -> None:
         self._find = find
         self._listed = listed
         self._site = site
+        self._origins = origins
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes, with those of the style sheet and the scripts."""
@@ -171,6 +178,7 @@ class BookPages:
                 version=version,
                 asked=asked,
                 skill=skill,
+                origins=self._origins(request, [source.trace_id for source in skill.sources[:_SHOWN_ORIGINS]]),
                 gone=gone,
                 changes=changes[::-1],
                 taught={trace: change.version for change in changes if (trace := _trace_of(change))},
@@ -289,7 +297,7 @@ class BookPages:
             curve = next(
                 (learning_curve(training.points) for training in book.trainings() if training.run_id == run_id), None
             )
-            refusals = gate_refusals(book, run_id)
+            refusals = refusals_of(book, run_id)
             return self._page(
                 request,
                 "run.html",
@@ -308,7 +316,8 @@ class BookPages:
             trace = _taught_trace(book, trace_id)
             if not (trace.sources or trace.cases or trace.commits):
                 raise NotFoundError(f"the skillbook has learned nothing from a trace {trace_id!r}")
-            return self._page(request, "trace.html", book=book, trace=trace)
+            origins = self._origins(request, [trace_id])
+            return self._page(request, "trace.html", book=book, trace=trace, origins=origins)
 
     def _opened(self, request: Request) -> AbstractContextManager[OpenedBook]:
         name = request.path_params["book"]
@@ -335,13 +344,14 @@ def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
 
 
 class Refusal(NamedTuple):
-    """The operations of one sample that a gate has refused."""
+    """The operations of one sample that were left out: by a gate, by a guard, or because they do not fit the book."""
 
     entry: HistoryEntry
     """The version that records it."""
     operations: int
-    """How many operations were refused."""
+    """How many operations were left out."""
     reason: str
+    """The reasons."""
 
 
 class RunTotals(NamedTuple):
@@ -360,6 +370,8 @@ class BookOverview(NamedTuple):
     book: OpenedBook
     proofs: Counter[Proof]
     """The number of active skills by the verdict of their cases."""
+    with_evidence: int
+    """The number of active skills that something shows to be right."""
     recent: Sequence[HistoryEntry]
     """The newest versions that changed something."""
     helpful: Sequence[Skill]
@@ -436,6 +448,7 @@ def overview_of(book: OpenedBook) -> BookOverview:
     return BookOverview(
         book,
         verdicts,
+        sum(bool(skill.evidences) for skill in active),
         book.recent_changes(_SHOWN_CHANGES),
         judged[:_SHOWN_SKILLS],
         sorted(doubted, key=lambda skill: skill.helpful - skill.harmful)[:_SHOWN_SKILLS],
@@ -446,19 +459,17 @@ def overview_of(book: OpenedBook) -> BookOverview:
     )
 
 
-def gate_refusals(book: OpenedBook, run_id: str) -> list[Refusal]:
-    """Return what the gates have refused in a run, as the history records it, oldest first.
+def refusals_of(book: OpenedBook, run_id: str) -> list[Refusal]:
+    """Return what a run has left out, as the history records it, oldest first.
 
     Args:
         run_id: The name of the run.
     """
     found = []
     for entry in () if book.timeline is None else book.timeline.entries:
-        if entry.key is not None and entry.key.run == run_id:
-            reasons = [str(note.get("reason", "")) for note in entry.skipped]
-            refused = [reason.removeprefix(_GATE) for reason in reasons if reason.startswith(_GATE)]
-            if refused:
-                found.append(Refusal(entry, len(refused), refused[0]))
+        if entry.skipped and entry.key is not None and entry.key.run == run_id:
+            reasons = [str(note.get("reason", "")).removeprefix(_GATE) for note in entry.skipped]
+            found.append(Refusal(entry, len(reasons), "; ".join(dict.fromkeys(reasons))))
     return found
 
 

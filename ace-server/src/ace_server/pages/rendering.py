@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,7 +18,8 @@ from starlette.responses import HTMLResponse
 from ace.evaluation import ValidationPoint, learning_curve_svg, step_chart_svg
 from ace.integrations import change_counts, counted, described, place_of, with_hidden_shown
 from ace.runners import SampleSummary, Spend
-from ace.skillbook import SkillChange
+from ace.skill import Skill
+from ace.skillbook import HistoryEntry, SkillChange
 from ace_server.pages.skill_table import status_of
 
 __all__ = ["STATIC", "address", "learning_curve", "response", "step_chart"]
@@ -29,6 +30,11 @@ STATIC: Final = Path(__file__).with_name("static")
 """The style sheet and the scripts."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_SERVICE_ID: Final = re.compile(r"(?:batch )?\b(bat|exp|fbk|rel|req|rev|wrk)_[0-9a-f]*([0-9a-f]{6})\b")
+_KINDS: Final = {
+    "bat": "batch", "exp": "experiment", "fbk": "feedback", "rel": "release", "req": "request", "rev": "review",
+    "wrk": "worker",
+}  # fmt: skip
 _MOST_WORDS: Final = 1500
 """Longer texts are compared by lines: the time for a comparison grows with the square of the number of parts."""
 
@@ -110,12 +116,16 @@ def _environment() -> Environment:
         "is_end_of_run": _is_end_of_run,
         "marked": marked,
         "outcome_of": _outcome_of,
-        "place_of": place_of,
+        "place_of": _shown_place,
+        "has_evidence": _has_evidence,
+        "learned_ids": _learned_ids,
+        "is_of_service": _is_of_service,
         "status_of": status_of,
         "word_diff": word_diff,
     }
     environment.filters |= {
         "minute": _minute,
+        "short": _short,
         "day": _day,
         "iso": _iso,
         "duration": _duration,
@@ -129,6 +139,40 @@ def _environment() -> Environment:
 def _with_hidden_shown(value: object) -> object:
     """Return a value that a template shows, so that a reviewer sees all of its characters."""
     return with_hidden_shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _short(text: str) -> str:
+    """Return a text in which ids of the service are what they name and their last characters, which are random."""
+    return _SERVICE_ID.sub(lambda found: f"{_KINDS[found[1]]} {found[2]}", text)
+
+
+def _shown_place(sample: str) -> str:
+    """Return where the trace of a sample comes from, for people."""
+    return _short(place_of(sample))
+
+
+def _is_of_service(skill: Skill) -> bool:
+    """Return whether the service has learned a skill, beside which it keeps no text of a user."""
+    return any(place_of(source.trace_id).startswith("fbk_") for source in skill.sources)
+
+
+def _learned_ids(entry: HistoryEntry) -> list[str]:
+    """Return the ids of the skills that a version has added or changed, except for their counters."""
+    found: list[str] = []
+    events: Sequence[Any] = entry.events  # of kinds that have other fields
+    for event in events:
+        if hasattr(event, "skill"):
+            found.append(event.skill.id)
+        elif hasattr(event, "keep_id"):
+            found.append(event.keep_id)
+        elif getattr(event, "texts", None):
+            found.append(event.skill_id)
+    return list(dict.fromkeys(found))
+
+
+def _has_evidence(skill: Skill) -> bool:
+    """Return whether something shows that a skill is right, although it has no case that could be asked again."""
+    return not skill.cases and bool(skill.evidences)
 
 
 def _change_words(change: SkillChange) -> str:

@@ -17,9 +17,9 @@ from ace_server.pages.book_pages import (
     BookOverview,
     Refusal,
     changes_of_run,
-    gate_refusals,
     overview_of,
     preparing,
+    refusals_of,
     samples_response,
 )
 from ace_server.pages.exporting import iso_time, table_response, wants_file
@@ -70,6 +70,11 @@ class BookFacts:
     """What answers have cost since midnight (UTC), in USD, as far as prices are known; None if no price is."""
     requests: int
     """How many answers were given since midnight (UTC)."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person has something to decide."""
+        return bool(self.candidates or self.reviews)
 
 
 @final
@@ -153,7 +158,7 @@ class RunPages:
         return RedirectResponse("/runs", 303)
 
     def _recorded(self, row: Row) -> tuple[RunSummary | None, Mapping[int, Sequence[SkillChange]], Sequence[Refusal]]:
-        """Return what the skillbook has recorded of a batch: its samples, their changes, and what a gate refused."""
+        """Return what the skillbook has recorded of a batch: its samples, their changes, and what was left out."""
         reader = self._site.reader(row.book)
         if reader is None:
             return None, {}, ()
@@ -161,7 +166,7 @@ class RunPages:
             run = next((run for run in opened.runs() if run.run_id == row.id), None)
             if run is None:
                 return None, {}, ()
-            return run, changes_of_run(opened, row.id), gate_refusals(opened, row.id)
+            return run, changes_of_run(opened, row.id), refusals_of(opened, row.id)
 
     def _problems(self, row: Row) -> list[tuple[str, str]]:
         """Return the feedback of a batch that has failed, each with the reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from ace.skillbook import SkillbookError
 from ace_server import audit
+from ace_server.candidates import Origin, said_in_traces
 from ace_server.database import DatabaseUnavailableError
 from ace_server.keys import use_login_token
 from ace_server.limits import OverLimitError
@@ -68,7 +69,7 @@ class _Pages:
 
     def _routes(self) -> list[BaseRoute]:
         site = self._site
-        books = BookPages(site.reader, list, lambda request: site.frame(request, self._visitor(request)))
+        books = BookPages(site.reader, list, lambda request: site.frame(request, self._visitor(request)), self._origins)
         return [
             Route("/login", self._show_login, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
@@ -89,6 +90,18 @@ class _Pages:
         visitor = self._site.visitor(request)
         assert visitor is not None  # the route has checked it
         return visitor
+
+    def _origins(self, request: Request, traces: Sequence[str]) -> Mapping[str, Sequence[Origin]]:
+        """Return what users said in traces, if the visitor may read that. It is noted in the audit log."""
+        visitor = self._visitor(request)
+        if not visitor.allows("review"):
+            return {}
+        service = self._site.service
+        found = said_in_traces(service.database, service.seal, request.path_params["book"], traces)
+        if found:
+            ids = " ".join(origin.feedback for origins in found.values() for origin in origins)
+            self._site.record(request, visitor, "text.read", ids)
+        return found
 
     # Login
 

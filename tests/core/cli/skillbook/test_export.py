@@ -30,12 +30,37 @@ def test_what_was_exported_can_be_imported(store: Path, folder: Path, run: Run, 
     assert contents(folder / "copy.json") == contents(store)
 
 
-def test_a_folder_gets_the_file_that_coding_agents_load(store: Path, folder: Path, run: Run) -> None:
-    assert "Unit_checks/SKILL.md" in run("export", "Unit_checks").out
-    lines = (folder / "Unit_checks" / "SKILL.md").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["---", "name: unit-checks"]
-    assert "maths, geography" in lines[2]
+def test_a_folder_gets_a_skill_folder_for_each_section(store: Path, folder: Path, run: Run) -> None:
+    done = run("export", "skills", "--json")
+    assert (done.data["format"], done.data["skills"]) == ("skill", 4)
+    assert sorted(path.name for path in (folder / "skills").iterdir()) == ["geography", "maths"]
+    lines = (folder / "skills" / "geography" / "SKILL.md").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["---", "name: geography"]
     assert "- [geography-00004] Name the country first." in lines
+    assert not any("maths-" in line for line in lines)
+
+
+def test_a_folder_of_a_section_without_skills_is_removed(store: Path, folder: Path, run: Run) -> None:
+    run("export", "skills")
+    (folder / "skills" / "maths" / "notes.md").write_text("mine", encoding="utf-8")
+    (folder / "skills" / "other").mkdir()
+    run("remove", "geography-00004", "--yes")
+    run("remove", "maths-00001", "maths-00002", "maths-00003", "--yes")
+    assert run("export", "skills").code == 0
+    left = sorted(path.relative_to(folder / "skills").as_posix() for path in (folder / "skills").rglob("*"))
+    assert left == ["maths", "maths/notes.md", "other"]
+
+
+def test_a_skill_folder_of_the_user_is_replaced_only_when_that_was_said(store: Path, folder: Path, run: Run) -> None:
+    own = folder / "skills" / "maths" / "SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("---\nname: maths\ndescription: Mine.\n---\n", encoding="utf-8")
+    done = run("export", "skills")
+    assert done.code == 2 and "skills/maths/SKILL.md" in done.err and "--yes" in done.err
+    assert "Mine." in own.read_text(encoding="utf-8")
+    assert run("export", "skills", "--yes").code == 0
+    assert "Check the units" in own.read_text(encoding="utf-8")
+    assert run("export", "skills").code == 0, "what ace has written needs no confirmation"
 
 
 def test_in_agents_md_only_the_managed_block_is_ours(store: Path, folder: Path, run: Run) -> None:
@@ -88,7 +113,7 @@ def test_a_file_is_replaced_only_when_that_was_said(store: Path, folder: Path, r
         (["other.db"], "ace skillbook merge"),
         (["skills.db", "--format", "json", "--yes"], "the skillbook itself"),
         (["here", "--format", "json"], "is a folder"),
-        (["sk", "--name", "No Name"], "--name"),
+        (["file", "--format", "skill"], "is a file"),
         (["AGENTS.md"], "1 begin and 0 end marks"),
         (["file/x.md"], "choose another path"),
     ],

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from ace.cli.console import print_json, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.inputs import FoundRuns, run_filter
-from ace.cli.inspection import existing_places, inspection_as_json, print_inspection
+from ace.cli.inspection import existing_places, inspection_as_json, print_inspection, run_as_text
 from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.logs import Problem, Run, readers
@@ -114,17 +114,15 @@ def _inspected(paths: list[str], settings: Settings, *, show: int | None, is_eve
 
 
 def _show(run: Run, *, as_json: bool) -> None:
+    if not as_json:
+        print_text(f"{run.place} ({run.format})\n")
+        print_text(run_as_text(run))
+        return
     from ace.logs.trace import read_trace
     from ace.redaction import Redactor
-    from ace.roles.rendering import sections_as_text, sections_of
 
-    trace = read_trace(run)
-    if as_json:
-        about = {"command": "inspect", "place": run.place, "format": run.format}
-        print_json({**about, "trace": Redactor().redact_value(trace)})
-    else:
-        print_text(f"{run.place} ({run.format})\n")
-        print_text(Redactor().redact(sections_as_text(sections_of(trace))))
+    about = {"command": "inspect", "place": run.place, "format": run.format}
+    print_json({**about, "trace": Redactor().redact_value(read_trace(run))})
 
 
 def _next(paths: list[str]) -> str:

@@ -203,12 +203,15 @@ class Learn(LearningCommand):
         ]
 
     def learns_once(self, place: SkillbookPlace) -> bool:
-        """Return whether inputs that an earlier run has learned are skipped, which requires a store."""
-        return place.keeps_history and not self.again
+        """Return whether inputs that an earlier run has learned are skipped, which requires a store.
+
+        Offline learning consolidates what was learned from all attempts, also from those that were learned online.
+        """
+        return place.keeps_history and not self.again and not self.choice.is_offline
 
     def why_not_once(self, place: SkillbookPlace) -> str:
         """Return a note that an existing .json skillbook does not record what it has learned from."""
-        if place.keeps_history or self.again or place.file is None or not place.file.exists():
+        if place.keeps_history or self.again or self.choice.is_offline or place.file is None or not place.file.exists():
             return ""
         return (
             f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"

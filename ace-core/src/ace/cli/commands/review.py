@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, print_json, print_table, print_text
+from ace.cli.console import counted, is_terminal, print_json, print_table, print_text, result_stream
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import Flag, JsonFlag
-from ace.cli.skillbooks.history import place_of, undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.reviewing.decisions import Decider
+from ace.cli.skillbooks.history import place_of, undo_decisions_command
+from ace.cli.skillbooks.landing import Landing, landing_of
+from ace.cli.skillbooks.opening import check_writable, location_of, opened
 from ace.cli.skillbooks.selection import find_skill
 from ace.cli.skillbooks.skill_output import print_changes, skill_as_json
-from ace.skill import INVALID, Skill
+from ace.skill import Skill
 from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 
-_AUTHOR = "ace review"
 _Ids = Annotated[list[str] | None, Parameter(negative="")]
 
 
@@ -33,11 +35,16 @@ def command(
     rejected: Annotated[bool, Flag] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the skills that are pending, and accept or reject them.
+    """Go through the pending skills, and accept or reject them.
 
     A skill is pending if no one judged the run that it was learned from, or if it failed the test on the case that
     taught it. Agents are not shown it until a later run with evidence teaches the same, or until you accept it. A
     rejected skill stays in the skillbook with your reason, and learning does not add it again.
+
+    In a terminal, one skill at a time is shown with what it was learned from, and a key decides: a accepts, r rejects
+    with a reason, e edits the text and asks its question again, s shows the run, d shows what acceptance would change,
+    l leaves the skill pending, q quits. Elsewhere, the pending skills are listed. An accepted skill is also written to
+    the file of the setting `block`, such as AGENTS.md. `ace undo` undoes a decision.
 
     For example:
 
@@ -59,51 +66,64 @@ def command(
     if because is not None and not refused:
         raise UsageError("--because is the reason for --reject, which is missing")
     location = location_of(skillbook)
+    landing = landing_of(location)
     if accepted or refused:
-        return _decide(location, accepted, refused, because or "", as_json=as_json)
+        return _decide(location, landing, accepted, refused, because or "", as_json=as_json)
+    if not (rejected or as_json) and _is_at_terminal():
+        return _in_terminal(location, landing)
     with opened(location) as book:
         skills = book.rejected_skills() if rejected else book.pending_skills()
     if as_json:
         about = {"command": "review", "skillbook": shown_location(location)}
-        print_json({**about, "rejected" if rejected else "pending": [_as_json(skill) for skill in skills]})
+        lands = {"block": None if landing is None else str(landing.file)}
+        print_json({**about, **lands, "rejected" if rejected else "pending": [_as_json(skill) for skill in skills]})
         return DONE
     kind = "rejected" if rejected else "pending"
     if not skills:
-        print_text(f"No skill in {shown_location(location)} is {kind}.")
+        print_text(_nothing(location, kind))
         return DONE
     title = f"{counted(len(skills), f'{kind} skill')} in {shown_location(location)}"
     print_table(["id", "skill", "reason", "evidence", "learned from"], [_row(skill) for skill in skills], title=title)
     return DONE
 
 
-def _decide(location: str, accepted: Sequence[str], refused: Sequence[str], because: str, *, as_json: bool) -> int:
+def _is_at_terminal() -> bool:
+    return sys.stdin.isatty() and is_terminal(result_stream())
+
+
+def _in_terminal(location: str, landing: Landing | None) -> int:
+    from ace.cli.reviewing.screen import review_in_terminal
+
+    with opened(location) as book:
+        if not book.pending_skills():
+            print_text(_nothing(location, "pending"))
+            return DONE
+        check_writable(location)
+        review_in_terminal(Decider(book, location, landing))
+    return DONE
+
+
+def _nothing(location: str, kind: str) -> str:
+    return f"No skill in {shown_location(location)} is {kind}."
+
+
+def _decide(
+    location: str,
+    landing: Landing | None,
+    accepted: Sequence[str],
+    refused: Sequence[str],
+    because: str,
+    *,
+    as_json: bool,
+) -> int:
     check_writable(location)
     with opened(location) as book:
         takes = list(dict.fromkeys(find_skill(book, location, id) for id in accepted))
         drops = list(dict.fromkeys(find_skill(book, location, id) for id in refused))
-        if problem := _problem(takes, drops):
-            raise UsageError(f"{problem}, so nothing was changed")
-        with book.deferred_commits():
-            changes = [("accepted", book.accept_skill(skill.id)) for skill in takes]
-            changes += [("rejected", book.reject_skill(skill.id, because)) for skill in drops]
-            version = save(book, location, author=_AUTHOR)
-    print_changes("review", changes, location, version, undo_command(location, version), as_json=as_json)
+        changes, version = Decider(book, location, landing).decide(takes, drops, because)
+    undo = "" if version is None else undo_decisions_command(location, [skill.id for _, skill in changes])
+    print_changes("review", changes, location, version, undo, as_json=as_json)
     return DONE
-
-
-def _problem(takes: Sequence[Skill], drops: Sequence[Skill]) -> str:
-    """Return why not all of the decisions are possible; empty if they are."""
-    for skill in takes:
-        if skill in drops:
-            return f"the skill {skill.id!r} cannot be both accepted and rejected"
-        if not (skill.is_pending or skill.is_rejected):
-            return f"the skill {skill.id!r} is neither pending nor rejected"
-    for skill in drops:
-        if skill.status == INVALID:
-            return f"the skill {skill.id!r} is neither active nor pending"
-        if skill.pinned:
-            return f"the skill {skill.id!r} is pinned"
-    return ""
 
 
 def _row(skill: Skill) -> list[str]:

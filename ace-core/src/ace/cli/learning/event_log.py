@@ -83,8 +83,8 @@ class EventLog:
         return dict(value) if isinstance(value, Mapping) else value
 
     def _make_room(self, size: int) -> None:
-        """Rename the files if a line does not fit into the newest one any more."""
-        if not self.path.exists() or self.path.stat().st_size + size <= self._max_bytes:
+        """Rename the files if a line does not fit into the newest one any more. A device or `/dev/stderr` is none."""
+        if self.path.is_symlink() or not self.path.is_file() or self.path.stat().st_size + size <= self._max_bytes:
             return
         files = [self.path, *older_logs(self.path)]
         for newer, older in reversed(list(pairwise(files))):

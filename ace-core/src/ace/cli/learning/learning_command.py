@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
-from ace.cli.errors import UsageError, check_output_file
+from ace.cli.errors import UsageError, check_output_file, near_file
 from ace.cli.inputs import GatheredTraces
 from ace.cli.options import SettingOptions
 from ace.cli.prompt_templates import PromptTemplates
@@ -66,7 +66,7 @@ class RunFlags:
             UsageError: A setting or another option is out of range, or cannot be used.
         """
         if self.config is not None and not self.config.is_file():
-            raise UsageError(f"--config: no such file: {str(self.config)!r}")
+            raise UsageError(f"--config: no such file: {str(self.config)!r}{near_file(self.config)}")
         check_output_file("--results", self.results)
         check_output_file("--log", self.log)
         found = load_settings(options.flags(), assigned=self.assign, command=options.command, config=self.config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +26,7 @@ from ace.cli.model_choice import announce, check_model, chosen_model, client_fro
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
+from ace.cli.skillbooks.opening import SkillbookPlace, check_place, location_of, opened_skillbook, saved_elsewhere
 from ace.logs import Problem
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
@@ -35,7 +36,7 @@ from ace.runners.run_record import is_in_use, new_inputs
 from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
-    from ace.cli.learning.run_report import RunReport
+    from ace.cli.learning.run_report import RunReport, SkillCounts
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
     from ace.runners import ACE, FailedSample, LearningOptions, RunOptions, TraceAnalyser
@@ -285,6 +286,8 @@ class RunPlan:
         print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
         for line in self.command.further_lines(further) if further else ():
             print_text(line)
+        if not self.options.dry_run and (command := _next_command(target, report)):
+            print_text(f"\nNext: {command}")
 
     def _title(self, target: SkillbookPlace, report: RunReport, stopped_by: str) -> str:
         if self.options.dry_run:
@@ -293,7 +296,7 @@ class RunPlan:
             return f"Stopped, because {target} cannot be written"
         if not report.skills.are_changed:
             return f"No skill of {target} was changed"
-        return f"Learned into {target}"
+        return f"Learned into {target}: {_changes_told(report.skills)}"
 
     def _left(self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[object], run: _ChosenRun) -> int:
         """Return how many inputs are left to learn from, over all epochs, and say why if that is not all of them."""
@@ -510,6 +513,29 @@ def _run_learning(
                 note(f"ace: a copy of what was learned is in {str(saved_elsewhere(book))!r}, until you move it")
             return "skillbook_not_written"
     return token.reason
+
+
+def _changes_told(skills: SkillCounts) -> str:
+    parts = {
+        "added": skills.added,
+        "pending": skills.pending,
+        "updated": skills.updated,
+        "tagged": skills.tagged,
+        "merged": skills.merged,
+        "removed": skills.removed,
+    }
+    (first, count), *others = ((what, number) for what, number in parts.items() if number)
+    return ", ".join([f"{counted(count, 'skill')} {first}", *(f"{number} {what}" for what, number in others)])
+
+
+def _next_command(place: SkillbookPlace, report: RunReport) -> str:
+    """Return the command that shows what came out of a run; empty if it changed nothing."""
+    is_default = place.location == location_of(None)
+    if report.skills.pending:
+        return shlex.join(["ace", "review", *([] if is_default else [str(place)])])
+    if report.skills.are_changed:
+        return shlex.join(["ace", "skillbook", "show", *([] if is_default else ["--skillbook", str(place)])])
+    return ""
 
 
 def _how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool, stopped_by: str = "") -> str:

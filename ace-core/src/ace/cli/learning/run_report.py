@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,6 +157,10 @@ class NewSkill:
     section: str
     content: str
     traces: tuple[str, ...]
+    proof: str = "unproven"
+    """`proven`, `unproven` or `failing`."""
+    pending_because: str = ""
+    """Why agents are not shown it; empty if they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,8 @@ class RunReport:
     """What was not learned from: what could not be read first, then what failed in the run."""
     skills: SkillCounts
     new_skills: Sequence[NewSkill]
+    """Those that agents are shown."""
+    pending_skills: Sequence[NewSkill]
     left_out: Sequence[LeftOut]
     use: ModelUse
     proofs: ProofCounts = ProofCounts()
@@ -241,7 +247,7 @@ class RunCounts:
         """
         count = self._changes
         added = [skill for id in self._added if (skill := book.get_skill(id)) is not None]
-        pending = sum(skill.is_pending for skill in added)
+        pending = [skill for skill in added if skill.is_pending]
         return RunReport(
             read=read,
             learned=self.learned,
@@ -252,8 +258,8 @@ class RunCounts:
                 *(Failure(place_of(sample.trace_id), _shortened(sample.error), sample.step) for sample in failed),
             ],
             skills=SkillCounts(
-                added=count["ADD"] - pending,
-                pending=pending,
+                added=count["ADD"] - len(pending),
+                pending=len(pending),
                 updated=count["UPDATE"],
                 tagged=count["TAG"],
                 merged=count["MERGE"],
@@ -261,7 +267,8 @@ class RunCounts:
                 skipped=len(self._left_out),
                 total=len(book),
             ),
-            new_skills=_new_skills(added),
+            new_skills=_new_skills(skill for skill in added if skill.is_active),
+            pending_skills=_new_skills(pending),
             left_out=tuple(self._left_out),
             use=self.use,
             proofs=self._proofs,
@@ -321,16 +328,17 @@ def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
     )
 
 
-def _new_skills(added: Sequence[Skill]) -> list[NewSkill]:
+def _new_skills(added: Iterable[Skill]) -> list[NewSkill]:
     return [
         NewSkill(
             skill.id,
             skill.section,
             skill.content,
             tuple(dict.fromkeys(place_of(source.trace_id) for source in skill.sources if source.trace_id)),
+            skill.proof,
+            skill.reason,
         )
         for skill in added
-        if skill.is_active
     ]
 
 
@@ -354,6 +362,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         "skills": asdict(report.skills),
         "left_out": [{**asdict(change), "reason": redact(change.reason)} for change in report.left_out],
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
+        "pending_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.pending_skills],
         "model_use": asdict(report.use),
         "proofs": asdict(report.proofs),
         "shortened": dict(report.shortened),
@@ -370,7 +379,7 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
         noun: What one input is called.
         epochs: The number of passes over the inputs.
     """
-    print_table(["", "number"], _rows(report, noun, epochs), title=title)
+    print_table(["", ""], _rows(report, noun, epochs), title=title)
     if report.failures:
         shown = report.failures[:_MOST_FAILURES_SHOWN]
         print_text("")
@@ -390,50 +399,51 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
             ["rejected", "why", "times"],
             [[wanted, redact(reason), str(times)] for (wanted, reason), times in counted_out.items()],
         )
-    if report.new_skills:
-        print_text("\nNew skills:")
-    for skill in report.new_skills:
-        print_text(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
-        print_text(f"    from {visible(', '.join(skill.traces)) or 'no trace'}")
+    for title, skills in (("New skills:", report.new_skills), ("Pending, so not shown:", report.pending_skills)):
+        if skills:
+            print_text(f"\n{title}")
+        for skill in skills:
+            print_text(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
+            mark = visible(skill.pending_because) or skill.proof
+            print_text(f"    {mark}, from {visible(', '.join(skill.traces)) or 'no trace'}")
 
 
 def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
     skills, use = report.skills, report.use
     passes = f", {epochs} times each" if epochs > 1 else ""
     proofs = report.proofs
-    proof_cost = _cost_of(proofs.use)
-    is_judged = bool(report.gate.accepted or report.gate.refused)
-    rows = [
-        ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
+    rows: list[tuple[str, int | str]] = [
+        ("inputs that cannot be read", report.unreadable),
         (f"{noun}s read", f"{report.read}{passes}"),
-        (f"{noun}s learned", str(report.learned)),
-        ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
-        ("failed", str(len(report.failures) - report.unreadable)),
-        ("not processed", str(report.not_begun) if report.not_begun else ""),
-        *((f"judged by {name}", str(number)) for name, number in report.judged_by.items()),
-        ("skills added", str(skills.added)),
-        ("skills left pending (`ace review`)", str(skills.pending) if skills.pending else ""),
-        ("skills updated", str(skills.updated)),
-        ("skills tagged", str(skills.tagged)),
-        ("skills merged", str(skills.merged)),
-        ("skills removed", str(skills.removed) if skills.removed else ""),
-        ("changes rejected", str(skills.skipped) if skills.skipped else ""),
-        (f"{noun}s whose changes the gate accepted", str(report.gate.accepted) if is_judged else ""),
-        (f"{noun}s whose changes the gate refused", str(report.gate.refused) if is_judged else ""),
-        ("skills in all", str(skills.total)),
-        ("model calls", str(use.calls)),
-        ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
-        ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
+        (f"{noun}s learned", report.learned),
+        ("learned by another run", report.already_learned),
+        ("failed", len(report.failures) - report.unreadable),
+        ("not processed", report.not_begun),
+        *((f"judged by {name}", number) for name, number in report.judged_by.items()),
+        ("skills added", skills.added),
+        ("skills left pending", skills.pending),
+        ("skills updated", skills.updated),
+        ("skills tagged", skills.tagged),
+        ("skills merged", skills.merged),
+        ("skills removed", skills.removed),
+        ("changes rejected", skills.skipped),
+        (f"{noun}s whose changes the gate accepted", report.gate.accepted),
+        (f"{noun}s whose changes the gate refused", report.gate.refused),
+        ("skills in all", skills.total),
+        ("model calls", use.calls),
+        ("recorded answers reused", use.recorded_calls),
+        ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}" if use.calls else ""),
         ("tokens in from the provider's cache", _cached_share(use) if use.cached_input_tokens else ""),
-        ("tokens in written to that cache", str(use.cache_write_tokens) if use.cache_write_tokens else ""),
+        ("tokens in written to that cache", use.cache_write_tokens),
         ("cost", _cost_of(use)),
         ("proven", _proven(proofs)),
-        ("proof failed", str(proofs.failing) if proofs.failing else ""),
-        ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
-        ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
-        ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
+        ("proof failed", proofs.failing),
+        ("rejected by their proof", proofs.rejected),
+        ("proof not judged", proofs.not_judged),
+        ("model calls for proofs", proofs.use.calls),
+        ("cost of proofs", _cost_of(proofs.use)),
     ]
-    return [[name, value] for name, value in rows if value]
+    return [[name, str(value)] for name, value in rows if value]
 
 
 def _cached_share(use: ModelUse) -> str:
@@ -446,6 +456,9 @@ def _proven(proofs: ProofCounts) -> str:
 
 
 def _cost_of(use: ModelUse) -> str:
+    """Return the cost as text; empty if it is known to be zero, as that of a model on this machine."""
+    if not use.cost and not use.unpriced_calls:
+        return ""
     cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
     if 0 < use.unpriced_calls < use.calls:
         cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"

@@ -26,7 +26,16 @@ from ace.skillbook.events import (
     Updated,
 )
 
-__all__ = ["change_counts", "check_version", "described", "newest_version", "place_of", "print_undo", "undo_command"]
+__all__ = [
+    "change_counts",
+    "check_version",
+    "described",
+    "newest_version",
+    "place_of",
+    "print_undo",
+    "undo_command",
+    "undo_decisions_command",
+]
 
 
 def newest_version(book: Skillbook, location: str) -> int:
@@ -89,8 +98,21 @@ def undo_command(location: str, version: int | None, otherwise: Sequence[str] = 
     arguments = otherwise if version is None else ["rollback", str(version - 1)]
     if not arguments:
         return ""
-    where = [] if location == location_of(None) else ["--skillbook", shown_location(location)]
-    return shlex.join(["ace", "skillbook", *arguments[:1], *where, *arguments[1:]])
+    return shlex.join(["ace", "skillbook", *arguments[:1], *_option_for(location), *arguments[1:]])
+
+
+def undo_decisions_command(location: str, ids: Sequence[str]) -> str:
+    """Return the command that undoes the acceptance or rejection of skills, quoted for a shell.
+
+    Args:
+        location: Where the skillbook was opened; it has a history.
+        ids: The ids of the skills.
+    """
+    return shlex.join(["ace", "undo", *_option_for(location), *ids])
+
+
+def _option_for(location: str) -> list[str]:
+    return [] if location == location_of(None) else ["--skillbook", shown_location(location)]
 
 
 def print_undo(location: str, version: int | None, undo: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ace._internal.managed_block import ManagedBlockError, read_managed_block
 from ace.cli.console import note, print_table, print_text, visible
-from ace.cli.errors import UsageError
+from ace.cli.errors import UsageError, near_file
 from ace.cli.settings import clock_from_environment
 from ace.cli.skillbooks.opening import is_store
 from ace.cli.skillbooks.selection import part_of
@@ -18,6 +18,7 @@ from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
 from ace.skillbook.locations import has_scheme, shown_location
+from ace.skillbook.skill_folders import SKILL_FILE
 from ace.skillbook.text_formats import bullet_lines_in, has_skills
 
 __all__ = [
@@ -35,8 +36,6 @@ __all__ = [
     "take_new",
     "taken_ids",
 ]
-
-SKILL_FILE = "SKILL.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,8 @@ def read_source_books(location: str) -> list[SourceBook]:
         return [_read(str(file)) for file in _skill_files(path)]
     if not has_scheme(location) and not path.exists():
         raise UsageError(
-            f"no such file: {shown_location(location)!r}; give the path of a skillbook, a playbook or a Markdown list"
+            f"no such file: {shown_location(location)!r}{near_file(path) or ';'} "
+            "give the path of a skillbook, a playbook or a Markdown list"
         )
     return [_read(location)]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace.cli.console import note, visible
-from ace.cli.errors import UsageError
+from ace.cli.errors import UsageError, near_file
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.skillbook import Skillbook, SkillbookError, SkillbookFileError, shown_location
 from ace.skillbook.book import TEXT_SUFFIXES
@@ -113,9 +113,7 @@ def opened(location: str) -> Iterator[Skillbook]:
             f"the skillbook {shown_location(location)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}"
         )
     if not has_scheme(location) and not path.exists():
-        raise UsageError(
-            f"no such skillbook: {shown_location(location)!r}; learn one with `ace learn`, or give --skillbook"
-        )
+        raise _missing(path)
     with open_at(location) as book:
         yield book
 
@@ -367,7 +365,14 @@ def _check_file(path: Path, *, must_exist: bool) -> None:
     if path.is_dir():
         raise UsageError(f"the skillbook {str(path)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
     if must_exist and not path.exists():
-        raise UsageError(f"no such skillbook: {str(path)!r}; learn one with `ace learn`, or give --skillbook")
+        raise _missing(path)
+
+
+def _missing(path: Path) -> UsageError:
+    meant = near_file(path) or ";"
+    return UsageError(
+        f"no such skillbook: {shown_location(str(path))!r}{meant} learn one with `ace learn`, or give --skillbook"
+    )
 
 
 def saved_elsewhere(book: Skillbook) -> Path:

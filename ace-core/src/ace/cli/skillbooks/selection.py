@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 
 from ace._internal.arguments import closest_name
 from ace._internal.json_fields import JsonValue
@@ -106,6 +107,8 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
     known = [skill.id for skill in book.skills(include_invalid=True)]
     near = closest_name(bare_id(skill_id), known)
     what_to_do = f"did you mean {near!r}?" if near else "`ace skillbook show --all` lists all skills"
+    if Path(skill_id).is_file():
+        what_to_do = f"for another skillbook, give --skillbook {skill_id}"
     return UsageError(f"the skillbook {shown_location(location)!r} has no skill {skill_id!r}; {what_to_do}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,7 +19,7 @@ from ace.cli.questions import ask
 from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import is_store, location_of, opened
 from ace.skillbook import Skillbook, shown_location
-from ace.skillbook.text_formats import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
+from ace.skillbook.skill_folders import foreign_files
 
 if TYPE_CHECKING:
     from ace.environments import Sample
@@ -45,8 +44,6 @@ def command(
     /,
     *,
     export_format: Annotated[_ExportFormat | None, Parameter(name="--format")] = None,
-    name: str | None = None,
-    description: str | None = None,
     at: int | None = None,
     skillbook: SkillbookOption = None,
     yes: YesFlag = False,
@@ -55,9 +52,10 @@ def command(
     """Export the skills to another format.
 
     The path determines the format: .json is the whole skillbook, .txt is playbook text, .md is Markdown, and a folder
-    receives a SKILL.md for coding agents. In CLAUDE.md, AGENTS.md and GEMINI.md, only a managed block is written; the
-    rest of the file is not changed. Except for .json, an export contains only the skills that agents see. With -, the
-    export is written to standard output, as JSON unless --format is given.
+    such as .claude/skills receives skill folders after the Agent Skills specification: one for each section, with a
+    description that quotes the tasks that need it. In CLAUDE.md, AGENTS.md and GEMINI.md, only a managed block is
+    written; the rest of the file is not changed. Except for .json, an export contains only the skills that agents see.
+    With -, the export is written to standard output, as JSON unless --format is given.
 
     The format bullets writes lines such as [Bullet #ID, helpful:5, harmful:0] text, which `ace skillbook import` reads.
 
@@ -67,7 +65,7 @@ def command(
     For example:
 
         ace skillbook export AGENTS.md
-        ace skillbook export skills/maths --name maths
+        ace skillbook export .claude/skills
         ace skillbook export - --format markdown | less
         ace skillbook export - --format markdown --at 18
         ace skillbook export cases.jsonl
@@ -75,8 +73,6 @@ def command(
     Args:
         path: The file or folder; - writes to standard output.
         export_format: The format, if the path does not determine it.
-        name: The name of the skill in SKILL.md. [default: the name of the folder]
-        description: The description of the skill in SKILL.md. [default: the sections of the skills]
         at: Export this version instead of the newest one; `ace skillbook log` lists them.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         yes: Do not ask for confirmation.
@@ -87,16 +83,18 @@ def command(
         return _export_to_output(location, export_format or "json", at, as_json=as_json)
     check_is_path("PATH", path)
     chosen = _format_of(Path(path)) if export_format is None else export_format
-    file = _written_file(Path(path), chosen)
-    if file.is_dir():
+    file = Path(path)
+    if chosen == "skill" and file.exists() and not file.is_dir():
+        raise UsageError(f"{str(file)!r} is a file, and the format 'skill' is a folder of skill folders; give its name")
+    if chosen != "skill" and file.is_dir():
         raise UsageError(f"{str(file)!r} is a folder, and the format {chosen!r} is one file; give its name")
     with _opened_at(location, at) as book:
         if file.exists() and Path(location).exists() and file.samefile(location):
             raise UsageError(f"{path!r} is the skillbook itself; give another path")
-        if file.exists() and chosen != "block":
-            ask(f"the existing file {str(file)!r} will be replaced", assume_yes=yes)
+        for replaced in _replaced_files(book, file, chosen):
+            ask(f"the existing file {str(replaced)!r} will be replaced", assume_yes=yes)
         try:
-            _write_export(book, file, chosen, name=name, description=description)
+            _write_export(book, file, chosen)
         except ManagedBlockError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
@@ -197,29 +195,21 @@ def _exported_text(book: Skillbook, export_format: _ExportFormat) -> str:
             raise UsageError(f"the format {export_format!r} needs a file or folder; give its path instead of -")
 
 
-def _written_file(path: Path, export_format: _ExportFormat) -> Path:
-    """Return the file that will be written.
-
-    Args:
-        path: What the user gave.
-        export_format: The format.
-    """
-    return path / "SKILL.md" if export_format == "skill" and path.name != "SKILL.md" else path
+def _replaced_files(book: Skillbook, path: Path, export_format: _ExportFormat) -> list[Path]:
+    """Return the files whose contents are lost, of those that ace has not written as an export."""
+    if export_format == "skill":
+        return foreign_files(path, book.skills())
+    return [path] if path.exists() and export_format != "block" else []
 
 
-def _write_export(
-    book: Skillbook, file: Path, export_format: _ExportFormat, *, name: str | None, description: str | None
-) -> None:
+def _write_export(book: Skillbook, file: Path, export_format: _ExportFormat) -> None:
     """Write the skills.
 
     Args:
-        file: The file, as `_written_file` gave it.
+        file: The file or folder.
         export_format: The format.
-        name: The name in a `SKILL.md`; by default that of its folder.
-        description: What the skills are for, in a `SKILL.md`; by default their sections.
 
     Raises:
-        UsageError: Coding agents would not accept the name or the description.
         ManagedBlockError: The marks in the file do not make one block.
         OSError: It cannot be written.
     """
@@ -229,15 +219,7 @@ def _write_export(
         case "block":
             write_managed_block(file, book.as_markdown())
         case "skill":
-            try:
-                write_skill_folder(
-                    file.parent,
-                    book.as_markdown(),
-                    _name_of(file.parent) if name is None else name,
-                    _description_of(book) if description is None else description,
-                )
-            except ValueError as error:
-                raise UsageError(f"{error}; give --name and --description") from error
+            book.save_skill_folders(file)
 
 
 def _samples_text(book: Skillbook) -> str:
@@ -251,13 +233,3 @@ def _sample_dict(sample: Sample) -> dict[str, object]:
     fields = {"id": sample.id, "question": sample.question, "context": sample.context}
     known = {name: value for name, value in fields.items() if value}
     return {**known, "ground_truth": sample.ground_truth, **sample.metadata}
-
-
-def _name_of(folder: Path) -> str:
-    words = re.findall(r"[a-z0-9]+", folder.resolve().name.lower())
-    return "-".join(words)[:LONGEST_NAME].strip("-") or "learned-skills"
-
-
-def _description_of(book: Skillbook) -> str:
-    text = f"Strategies learned from earlier runs, about: {', '.join(book.sections()) or 'nothing yet'}"
-    return text if len(text) <= LONGEST_DESCRIPTION else f"{text[: LONGEST_DESCRIPTION - 3]}..."
