@@ -504,7 +504,8 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     page = new_page()
     log_in(page, world)
     page.goto(f"{world.url}/runs")
-    follow(page.get_by_role("link", name=batch))
+    follow(page.locator("#runs tbody a").first)
+    page.wait_for_url(f"**/runs/{batch}")
     page.evaluate("() => { window.same = true; }")
     changes: list[dict[str, object]] = [
         {"learned": 2, "model_calls": 5, "accepted": 1, "refused": 1, "steps": STEPS},
