@@ -571,7 +571,7 @@ def test_a_skill_from_feedback_says_what_shows_it_and_reviewers_what_was_said(wo
         assert f"feedback {feedback.id[-6:]}</a>" in page
         assert ("With which carrier?" in page and "Bring only" in page) is sees
     read = world.rows(tables.audit, tables.audit.c.what == "text.read")
-    assert [row.target for row in read] == [feedback.id]
+    assert [row.object for row in read] == [feedback.id]
 
 
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:
