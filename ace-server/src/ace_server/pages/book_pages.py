@@ -82,7 +82,7 @@ class BookPages:
         find: Returns the reader of a book by its name; None if there is no such book.
         listed: Returns all readers, in their order.
         site: What the frame of every page shows, such as `{"title": "skills.db"}`.
-        origins: Returns what users said in traces, by the names of these, if whoever asks may read that.
+        origins: Returns what users said in traces, by the names of these, if the user may read that.
     """
 
     def __init__(
