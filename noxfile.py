@@ -106,7 +106,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/postgres/test_conformance.py",
         "tests/postgres/test_locations.py",
     ],
-    "ace-proxy": ["tests/proxy/test_command.py", "tests/proxy/test_openai.py"],
+    "ace-proxy": ["tests/proxy/test_command.py", "tests/proxy/test_sdks.py"],
     "ace-server": [
         "tests/server/test_access.py",
         "tests/server/test_answers.py",

@@ -65,7 +65,7 @@ _RECIPES: Final[tuple[Recipe, ...]] = (
 
 _INNOCENT: Final[tuple[Callable[[Parts], str], ...]] = (
     lambda p: f"git show {p.hex(12)} --stat | head; tree {p.hex(40)}; author date 17{p.digits(8)} +0100",
-    lambda p: f'resolved "https://registry.yarnpkg.com/ms/-/ms-2.1.3.tgz#{p.hex(40)}"',
+    lambda p: f'resolved "https://yarn.acme.example/ms/-/ms-2.1.3.tgz#{p.hex(40)}"',
     lambda p: f"go: downloading golang.org/x/net v0.0.0-2026{p.digits(10)}-{p.hex(12)}",
     lambda p: f"image: ghcr.io/acme/app:sha-{p.hex(7)}@sha256:{p.hex(64)}",
     lambda p: f'{{"type":"tool_result","tool_use_id":"toolu_01{p.mixed(22)}","is_error":false}}',

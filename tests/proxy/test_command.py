@@ -146,13 +146,11 @@ def test_recording_and_skills_can_be_had_alone(project: Project) -> None:
     ],
 )
 def test_wrong_usage_is_explained(project: Project, arguments: list[str], problem: str) -> None:
-    done = project.proxy("--port", "0", *arguments)
+    done = ace("proxy", "--port", "0", *arguments, folder=project.folder, environ=project.environ)
     assert done.code == 2 and problem in done.err
 
 
 def test_a_proxy_that_would_call_itself_is_refused(project: Project) -> None:
-    with subprocess.Popen(["true"]):
-        pass
     done = ace(
         "proxy", "--port", "8798", folder=project.folder, environ={"OPENAI_BASE_URL": "http://127.0.0.1:8798/v1"}
     )

@@ -148,7 +148,10 @@ def test_a_skill_may_state_the_rule_of_a_correction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("learned", "why"),
-    [([], "the model found nothing to learn"), (["Write to jane.doe@acme.com about Norway."], "personal data")],
+    [
+        ([], "the model found nothing to learn"),
+        (["Write to jane.doe@acme.com about Norway."], "it seems to contain an e-mail address"),
+    ],
 )
 def test_the_status_says_why_the_last_batch_has_changed_no_skill(tmp_path: Path, learned: list[str], why: str) -> None:
     def script(request: ScriptedRequest) -> Reply | str | dict[str, Any]:

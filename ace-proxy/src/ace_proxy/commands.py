@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ from ace.skillbook import has_scheme
 from ace_proxy.loopback import is_loopback
 
 if TYPE_CHECKING:
-    from ace.cli import Settings
+    from ace.skillbook import Skillbook
     from ace_proxy.conversations import Conversations
     from ace_proxy.recording import Recorder
     from ace_proxy.skills import SkillSource
@@ -33,6 +33,7 @@ _SILENCE: Final = 120.0
 _SHORTEST_KEY: Final = 16
 
 Flag = Parameter(negative="")
+OpenBook: TypeAlias = "Callable[[], AbstractContextManager[Skillbook]]"
 
 
 def proxy(
@@ -72,13 +73,18 @@ def proxy(
         learn_later: Learn nothing before ace learn --from-proxy.
         skill_budget: The maximum size of the skills in a call, in tokens.
         budget: The daily limit on the cost of learning (USD). The remaining runs wait for the next day.
-        skillbook: The skillbook.
+        skillbook: Where the skills come from, and where new ones go.
         model: The model that learns, which need not be that of the agent.
         api_base: The address of the model that learns.
         host: The address to listen on. One that other machines can reach requires a key in ACE_PROXY_KEY, which
             clients send in the header x-ace-key.
         port: The port to listen on; 0 takes a free one. [default: 8712, or a free one for a program]
     """
+    if record_only and skills_only:
+        raise UsageError("--record-only and --skills-only exclude each other: nothing would be left to do")
+    if program and not is_loopback(host):
+        raise UsageError(f"--host {host}: a program that the proxy runs is on this machine; omit --host")
+    settings = context.settings(skillbook=skillbook, model=model, api_base=api_base)
     options = _Options(
         upstream=upstream,
         shows_skills=not record_only,
@@ -88,13 +94,12 @@ def proxy(
         budget=budget,
         host=host,
         port=(0 if program else _PORT) if port is None else port,
+        skillbook=settings.skillbook,
+        model=settings.model or "",
+        api_base=settings.api_base or "",
+        folder=settings.proxy_folder.absolute(),
     )
-    if record_only and skills_only:
-        raise UsageError("--record-only and --skills-only exclude each other: nothing would be left to do")
-    if program and not is_loopback(host):
-        raise UsageError(f"--host {host}: a program that the proxy runs is on this machine; omit --host")
-    settings = context.settings(skillbook=skillbook, model=model, api_base=api_base)
-    return _serve(options, settings, context, list(program))
+    return _serve(options, lambda: context.skillbook(settings), program)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +114,11 @@ class _Options:
     budget: float
     host: str
     port: int
+    skillbook: str
+    model: str
+    api_base: str
+    folder: Path
+    """Where runs are recorded."""
 
     def __post_init__(self) -> None:
         if self.skill_budget < 1:
@@ -117,7 +127,7 @@ class _Options:
             raise UsageError(f"--budget must be more than 0 US dollars, got {self.budget:g}")
 
 
-def _serve(options: _Options, settings: Settings, context: CommandContext, program: Sequence[str]) -> int:
+def _serve(options: _Options, open_book: OpenBook, program: Sequence[str]) -> int:
     """Serve until the program ends, or without one until a signal comes; return the exit code."""
     from ace_proxy.app import Proxy
     from ace_proxy.conversations import Conversations
@@ -131,8 +141,8 @@ def _serve(options: _Options, settings: Settings, context: CommandContext, progr
         upstream.check_is_not_here(port)
         conversations = Conversations()
         with (
-            _skills(options, settings, context) as skills,
-            _recorder(options, settings, conversations) as recorder,
+            _skills(options, open_book) as skills,
+            _recorder(options, conversations) as recorder,
             serving(
                 lambda client: Proxy(
                     upstream, client, conversations=conversations, skills=skills, recorder=recorder, key=key
@@ -155,16 +165,14 @@ def _wait(address: str) -> int:
 
 
 @contextmanager
-def _skills(options: _Options, settings: Settings, context: CommandContext) -> Iterator[SkillSource | None]:
+def _skills(options: _Options, open_book: OpenBook) -> Iterator[SkillSource | None]:
     """Follow the skillbook."""
     from ace_proxy.skills import SkillSource
 
     if not options.shows_skills:
         yield None
         return
-    source = SkillSource(
-        settings.skillbook, lambda: context.skillbook(settings), budget=options.skill_budget, tell=_tell
-    )
+    source = SkillSource(options.skillbook, open_book, budget=options.skill_budget, tell=_tell)
     source.start()
     try:
         yield source
@@ -173,7 +181,7 @@ def _skills(options: _Options, settings: Settings, context: CommandContext) -> I
 
 
 @contextmanager
-def _recorder(options: _Options, settings: Settings, conversations: Conversations) -> Iterator[Recorder | None]:
+def _recorder(options: _Options, conversations: Conversations) -> Iterator[Recorder | None]:
     """Record conversations, and at the end hand over those that are still open."""
     from ace_proxy.learner import LearnerSettings, queue_runs
     from ace_proxy.recording import Recorder
@@ -181,12 +189,12 @@ def _recorder(options: _Options, settings: Settings, conversations: Conversation
     if not options.records:
         yield None
         return
-    queue = JobQueue(settings.proxy_folder.absolute())
+    queue = JobQueue(options.folder)
     learner = LearnerSettings(
         folder=str(Path.cwd()),
-        skillbook=_absolute(settings.skillbook),
-        model=settings.model or "",
-        api_base=settings.api_base or "",
+        skillbook=_absolute(options.skillbook),
+        model=options.model,
+        api_base=options.api_base,
         budget=str(options.budget),
     )
     finished = 0

@@ -101,7 +101,6 @@ class Conversations:
         """Note how a response begins. It is called before the client sees that, since the next call may follow at once.
 
         Args:
-            conversation: The conversation.
             has_failed: Whether it is not a good answer.
             ids: The ids in it.
         """
@@ -130,7 +129,6 @@ class Conversations:
         """Note that something was said about a conversation, from which the learner can learn.
 
         Args:
-            conversation: The conversation.
             now: The time on a monotonic clock.
         """
         with self._lock:

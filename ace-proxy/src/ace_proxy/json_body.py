@@ -97,7 +97,6 @@ class JsonBody:
 
         Args:
             place: A list in this text.
-            item: The item.
             is_first: Whether it becomes the first item; by default, it becomes the last one.
         """
         written = json.dumps(item)

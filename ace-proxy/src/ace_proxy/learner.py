@@ -41,7 +41,6 @@ def queue_runs(queue: JobQueue, files: Sequence[Path], settings: LearnerSettings
     """Queue runs, and start a learner that outlives this process.
 
     Args:
-        queue: The queue.
         files: The files of the runs.
         settings: How to learn from them.
 

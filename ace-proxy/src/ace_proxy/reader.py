@@ -56,7 +56,6 @@ class _Reading:
         """Add a line.
 
         Args:
-            line: The line.
             place: Its number.
         """
         self.builder.at(line.get("at"))

@@ -80,7 +80,6 @@ class Recorder:
 
     Args:
         folder: The folder with `open` and `runs`.
-        conversations: The conversations.
         hand_over: Called with files to learn from, on the thread of the recorder.
         silence: After how many seconds without a call a conversation is learned from.
         tell: Called once with a sentence if something is lost.
@@ -120,11 +119,7 @@ class Recorder:
         self._thread.join()
 
     def add(self, call: Call) -> None:
-        """Record a call that has ended.
-
-        Args:
-            call: The call.
-        """
+        """Record a call that has ended."""
         self._put(lambda: self._write(call.conversation, _line_of(call)))
 
     def judge(self, conversation: Conversation, *, outcome: str = "", feedback: str = "") -> None:

@@ -121,7 +121,7 @@ def said_in_traces(database: Database, seal: Seal, book: str, traces: Sequence[s
         database: The database of the service.
         seal: Opens the texts of users.
         book: The book that users said it about: a skill may have been imported from another one.
-        traces: The names of traces, as the sources of a skill have them.
+        traces: The names of traces, as in the sources of a skill.
     """
     places = {trace: trace.rpartition("@")[2] for trace in traces}
     found = _origins(database, seal, places.values(), tables.feedback.c.book == book)

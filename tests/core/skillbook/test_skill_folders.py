@@ -12,9 +12,14 @@ from skills_ref.validator import validate
 
 from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
+from ace.skillbook.skill_folders import write_skill_folders
 from ace.updates import UpdateBatch, UpdateOperation
 
 QUESTION = "How long is the pier, in metres?"
+
+
+def written(book: Skillbook, folder: Path) -> list[Path]:
+    return write_skill_folders(folder, book.skills(include_invalid=True))
 
 
 def body_of(file: Path) -> str:
@@ -43,7 +48,7 @@ def book() -> Skillbook:
 
 
 def test_each_section_is_a_skill_that_the_specification_accepts(book: Skillbook, tmp_path: Path) -> None:
-    files = book.save_skill_folders(tmp_path / "skills")
+    files = written(book, tmp_path / "skills")
     assert [file.parent.name for file in files] == ["pier-lengths", "release"]
     assert [validate(file.parent) for file in files] == [[], []]
     properties = read_properties(files[0].parent)
@@ -62,7 +67,7 @@ def test_each_section_is_a_skill_that_the_specification_accepts(book: Skillbook,
 
 
 def test_what_was_exported_is_imported_again(book: Skillbook, tmp_path: Path) -> None:
-    assert read_back(book.save_skill_folders(tmp_path)) == fields_of(book)
+    assert read_back(written(book, tmp_path)) == fields_of(book)
 
 
 def test_only_what_agents_may_see_is_exported(tmp_path: Path) -> None:
@@ -72,10 +77,10 @@ def test_only_what_agents_may_see_is_exported(tmp_path: Path) -> None:
         UpdateOperation("ADD", section="sums", content="Name the unit."),
     ]
     book.apply_update(UpdateBatch("", lessons))
-    [file] = book.save_skill_folders(tmp_path)
+    [file] = written(book, tmp_path)
     assert "answer 7" not in file.read_text(encoding="utf-8")
     book.reject_skill("sums-00002", "It is wrong.")
-    assert book.save_skill_folders(tmp_path) == []
+    assert written(book, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,22 +89,22 @@ def test_a_long_section_is_divided(tmp_path: Path) -> None:
     for number in range(700):
         book.add_skill("sums", f"Rule {number} has\ntwo lines.")
     book.add_skill("sums-2", "Another section.")
-    files = book.save_skill_folders(tmp_path)
+    files = written(book, tmp_path)
     assert [file.parent.name for file in files] == ["sums", "sums-3", "sums-4", "sums-2"]
     assert [validate(file.parent) for file in files] == [[]] * 4
     assert all(len(body_of(file).splitlines()) < 500 for file in files)
     assert read_back(files) == fields_of(book)
     for skill in book.skills()[100:]:
         book.remove_skill(skill.id)
-    assert [file.parent.name for file in book.save_skill_folders(tmp_path)] == ["sums"]
+    assert [file.parent.name for file in written(book, tmp_path)] == ["sums"]
 
 
 def test_a_folder_that_is_a_link_is_left_alone(book: Skillbook, tmp_path: Path) -> None:
-    book.save_skill_folders(tmp_path / "elsewhere")
+    written(book, tmp_path / "elsewhere")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "release").symlink_to(tmp_path / "elsewhere" / "release")
     book.remove_skill("Release-00002", soft=True)
-    book.save_skill_folders(tmp_path / "skills")
+    written(book, tmp_path / "skills")
     assert (tmp_path / "elsewhere" / "release" / "SKILL.md").exists()
 
 
@@ -119,5 +124,5 @@ def test_any_section_and_question_give_valid_folders(
             book.add_skill(section, f"x{content}", insight_source=InsightSource("t", question))
         except ValueError:
             return  # such as lone surrogates
-    files = book.save_skill_folders(tmp_path_factory.mktemp("skills"))
+    files = written(book, tmp_path_factory.mktemp("skills"))
     assert [validate(file.parent) for file in files] == [[] for _ in files]

@@ -504,7 +504,8 @@ def test_watch_a_batch_progress(world: World, new_page: NewPage) -> None:
     page = new_page()
     log_in(page, world)
     page.goto(f"{world.url}/runs")
-    follow(page.get_by_role("link", name=batch))
+    follow(page.locator("#runs tbody a").first)
+    page.wait_for_url(f"**/runs/{batch}")
     page.evaluate("() => { window.same = true; }")
     changes: list[dict[str, object]] = [
         {"learned": 2, "model_calls": 5, "accepted": 1, "refused": 1, "steps": STEPS},
@@ -570,7 +571,7 @@ def test_a_skill_from_feedback_says_what_shows_it_and_reviewers_what_was_said(wo
         assert f"feedback {feedback.id[-6:]}</a>" in page
         assert ("With which carrier?" in page and "Bring only" in page) is sees
     read = world.rows(tables.audit, tables.audit.c.what == "text.read")
-    assert [row.target for row in read] == [feedback.id]
+    assert [row.object for row in read] == [feedback.id]
 
 
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:

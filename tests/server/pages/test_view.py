@@ -315,7 +315,7 @@ def test_a_run_shows_what_a_gate_has_refused(view: View, tmp_path: Path) -> None
     shown = httpx.get(f"{view('skills.db')}/books/skills/run?id=monday").text
     gates = shown.partition('id="gates"')[2].partition("</section>")[0]
     assert "nothing new before &lt;Friday&gt;" in gates
-    assert "1 operation" in gates
+    assert "1 change " in gates
     assert "/books/skills/versions/1" in gates
 
 

@@ -41,7 +41,7 @@ from ace.skillbook.json_file import JsonFiles
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
-from ace.skillbook.locations import has_scheme, shown_location
+from ace.skillbook.locations import has_scheme
 from ace.skillbook.operations import (
     AppliedOperation,
     SkippedOperation,
@@ -57,7 +57,7 @@ from ace.skillbook.operations import (
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
 from ace.skillbook.state import BookContents, BookState, state_from, with_citable_ids
-from ace.skillbook.stores import find_store
+from ace.skillbook.stores import find_store, store_exists, store_place
 from ace.skillbook.text_changes import BookMark, TextChanges
 from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch, UpdateOperation
@@ -280,11 +280,11 @@ class Skillbook:
         with self._lock:
             if kind is None:
                 self._files.check(Path(path), merge=merge, overwrite=overwrite)
-            elif self._binding is not None and _store_place(path) == self._store_place:
+            elif self._binding is not None and store_place(path) == self._store_place:
                 self._binding.check_open()
             elif not has_scheme(path):
                 if Path(path).exists():
-                    raise _store_exists(path)
+                    raise store_exists(path)
                 check_can_write(path)
 
     @checked_arguments()
@@ -293,29 +293,6 @@ class Skillbook:
         from ace.skillbook.skill_folders import write_skill_folder  # only needed for text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
-
-    def save_skill_folders(self, folder: str | Path) -> list[Path]:
-        """Write the active skills as skill folders for coding agents: one for each section, with its `SKILL.md`.
-
-        Their descriptions quote the questions that the skills were learned from, so that an agent opens the right one.
-        Folders that were written before for sections without an active skill are removed.
-
-        Args:
-            folder: The folder of the skill folders, such as `.claude/skills`.
-
-        Returns:
-            The `SKILL.md` files.
-
-        Example:
-            >>> import tempfile
-            >>> book = Skillbook()
-            >>> _ = book.add_skill("Unit checks", "Convert before you add.")
-            >>> [file.parent.name for file in book.save_skill_folders(tempfile.mkdtemp())]
-            ['unit-checks']
-        """
-        from ace.skillbook.skill_folders import write_skill_folders  # only needed for text
-
-        return write_skill_folders(folder, self.skills(include_invalid=True))
 
     def close(self) -> None:
         """Commit deferred changes and release the store; without a store, do nothing.
@@ -392,12 +369,7 @@ class Skillbook:
             return self._state.active_sections()
 
     def stats(self) -> dict[str, int | dict[str, int]]:
-        """Return the number of sections and active skills, and the sums of their counters.
-
-        Example:
-            >>> Skillbook().stats()
-            {'sections': 0, 'skills': 0, 'tags': {'helpful': 0, 'harmful': 0, 'neutral': 0}}
-        """
+        """Return the number of sections and active skills, and the sums of their counters."""
         with self._lock:
             helpful, harmful, neutral = self._state.active_counts()
             return {
@@ -407,12 +379,7 @@ class Skillbook:
             }
 
     def judged_count(self) -> int:
-        """Return how many active skills were judged helpful or harmful at least once.
-
-        Example:
-            >>> Skillbook().judged_count()
-            0
-        """
+        """Return how many active skills were judged helpful or harmful at least once."""
         with self._lock:
             return self._state.judged_count()
 
@@ -744,39 +711,20 @@ class Skillbook:
         Other changes to a skill, such as a new text or counters, are kept. If one of the skills has no decision to
         undo, none is changed.
 
-        Args:
-            skill_ids: The ids of the skills.
-
         Raises:
             SkillbookHistoryError: If the skillbook has no store.
-            ValueError: If there is no such skill, it was never accepted or rejected, or it is pending, removed or
-                merged into another one.
-
-        Example:
-            >>> import tempfile
-            >>> book = Skillbook.open(Path(tempfile.mkdtemp()) / "skills.db")
-            >>> lesson = UpdateOperation("ADD", section="a", content="Check the units.", pending="not judged")
-            >>> id = book.apply_update(UpdateBatch("", [lesson])).applied[0].skill_id
-            >>> book.accept_skill(id).status, book.undo_decisions([id])[0].status
-            ('active', 'pending')
+            ValueError: If one of the skills has no decision that still holds.
         """
         check_names("skill_ids", skill_ids)
         with self._lock:
             ids, at = list(dict.fromkeys(skill_ids)), self._now()
-            for event in [operations.decision_undone(self._state, at, id, self._before_decision(id)) for id in ids]:
+            for event in [
+                operations.decision_undone(self._state, at, id, self._bound().before_decision(id)) for id in ids
+            ]:
                 self._make(event)
             for _, reason in self._committed(at).refused:
                 raise EventRefusedError(reason)
             return [self._state.skills[id] for id in ids]
-
-    def _before_decision(self, skill_id: str) -> Skill | None:
-        """Return a skill as it was before it was last accepted or rejected; None if it never was."""
-        decisions = [
-            entry.version
-            for entry in self.blame(skill_id)
-            if isinstance(entry.event, Updated) and entry.event.status is not None
-        ]
-        return self._bound().state_at(decisions[-1] - 1).skills.get(skill_id) if decisions else None
 
     def _changed(self, event: Callable[[str], Event], skill_id: str) -> Skill:
         """Make the event of a time, and return the skill after it."""
@@ -1267,17 +1215,17 @@ class Skillbook:
             raise
         self._binding = binding
         self._journal = Journal(self._state)
-        self._store_place = _store_place(location)
+        self._store_place = store_place(location)
 
     def _save_to_store(self, location: str | Path) -> None:
-        if self._binding is not None and _store_place(location) == self._store_place:
+        if self._binding is not None and store_place(location) == self._store_place:
             self.commit()
             return
         if not has_scheme(location) and Path(location).exists():
-            raise _store_exists(location)
+            raise store_exists(location)
         with type(self).open(location, clock=self._clock) as copy:
             if copy.version:
-                raise _store_exists(location)
+                raise store_exists(location)
             copy.import_skills(self)
 
     def _kind_to_save(self, path: str | Path, *, merge: bool, overwrite: bool) -> StoreKind | None:
@@ -1348,14 +1296,3 @@ class Skillbook:
 
     def _now(self) -> str:
         return self._clock().isoformat("T", "microseconds")
-
-
-def _store_exists(location: str | Path) -> FileExistsError:
-    return FileExistsError(
-        f"{shown_location(location)}: this store already exists; open it and use import_skills to add to it"
-    )
-
-
-def _store_place(location: str | Path) -> str | Path:
-    """Return the canonical location of a store, which does not depend on the working folder."""
-    return location if has_scheme(location) else real_path(location)

@@ -45,6 +45,7 @@ from ace.skillbook.events import (
     Imported,
     Kept,
     RolledBack,
+    Updated,
     apply_event,
     encode_compactly,
     encode_events,
@@ -477,6 +478,15 @@ class StoreBinding:
         instance_of("skill_id", skill_id, str)
         with self._naming_it():
             return history.blame(self.store, skill_id)
+
+    def before_decision(self, skill_id: str) -> Skill | None:
+        """Return a skill as it was before it was last accepted or rejected; None if it never was."""
+        decisions = [
+            entry.version
+            for entry in self.blame(skill_id)
+            if isinstance(entry.event, Updated) and entry.event.status is not None
+        ]
+        return self.state_at(decisions[-1] - 1).skills.get(skill_id) if decisions else None
 
     @contextlib.contextmanager
     def _naming_it(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ace._internal.arguments import file_path
+from ace._internal.atomic_file import real_path
 from ace._internal.registry import Registry, fill
 from ace.skillbook.locations import has_scheme, shown_location
 
@@ -126,3 +127,15 @@ def _taken(first: StoreKind, second: StoreKind) -> str:
         return first.name
     both = {*first.schemes, *first.suffixes} & {*second.schemes, *second.suffixes}
     return min(both, default="")
+
+
+def store_exists(location: str | Path) -> FileExistsError:
+    """Return the error for a new store whose place is taken."""
+    return FileExistsError(
+        f"{shown_location(location)}: this store already exists; open it and use import_skills to add to it"
+    )
+
+
+def store_place(location: str | Path) -> str | Path:
+    """Return the canonical location of a store, which does not depend on the working folder."""
+    return location if has_scheme(location) else real_path(location)

@@ -76,7 +76,7 @@ def needs(scope: Scope, *, takes_traces: bool = False) -> Callable[[Request], As
     """Return a dependency that admits requests whose key has a scope.
 
     Args:
-        scope: The scope.
+        scope: What the key must be allowed to do.
         takes_traces: Whether the body is a trace, which takes far more time and memory than others. It counts as
             several requests in flight, depending on its size, and the largest one as all that the key may have.
     """

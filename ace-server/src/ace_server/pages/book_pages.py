@@ -82,7 +82,7 @@ class BookPages:
         find: Returns the reader of a book by its name; None if there is no such book.
         listed: Returns all readers, in their order.
         site: What the frame of every page shows, such as `{"title": "skills.db"}`.
-        origins: Returns what users said in traces, by the names of these, if whoever asks may read that.
+        origins: Returns what users said in traces, by the names of these, if the user may read that.
     """
 
     def __init__(
@@ -344,12 +344,12 @@ def preparing(answer: Response, readers: Iterable[BookReader]) -> Response:
 
 
 class Refusal(NamedTuple):
-    """The operations of one sample that were left out: by a gate, by a guard, or because they do not fit the book."""
+    """The operations of one sample that were omitted: by a gate, by a guard, or because they do not fit the book."""
 
     entry: HistoryEntry
     """The version that records it."""
     operations: int
-    """How many operations were left out."""
+    """How many operations were omitted."""
     reason: str
     """The reasons."""
 
@@ -460,7 +460,7 @@ def overview_of(book: OpenedBook) -> BookOverview:
 
 
 def refusals_of(book: OpenedBook, run_id: str) -> list[Refusal]:
-    """Return what a run has left out, as the history records it, oldest first.
+    """Return what a run has omitted, as the history records it, oldest first.
 
     Args:
         run_id: The name of the run.

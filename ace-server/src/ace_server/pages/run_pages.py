@@ -158,7 +158,7 @@ class RunPages:
         return RedirectResponse("/runs", 303)
 
     def _recorded(self, row: Row) -> tuple[RunSummary | None, Mapping[int, Sequence[SkillChange]], Sequence[Refusal]]:
-        """Return what the skillbook has recorded of a batch: its samples, their changes, and what was left out."""
+        """Return what the skillbook has recorded of a batch: its samples, their changes, and what was omitted."""
         reader = self._site.reader(row.book)
         if reader is None:
             return None, {}, ()

@@ -19,7 +19,7 @@ from ace.cli.questions import ask
 from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import is_store, location_of, opened
 from ace.skillbook import Skillbook, shown_location
-from ace.skillbook.skill_folders import foreign_files
+from ace.skillbook.skill_folders import foreign_files, write_skill_folders
 
 if TYPE_CHECKING:
     from ace.environments import Sample
@@ -219,7 +219,7 @@ def _write_export(book: Skillbook, file: Path, export_format: _ExportFormat) -> 
         case "block":
             write_managed_block(file, book.as_markdown())
         case "skill":
-            book.save_skill_folders(file)
+            write_skill_folders(file, book.skills(include_invalid=True))
 
 
 def _samples_text(book: Skillbook) -> str:
