@@ -119,6 +119,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/server/test_seal.py",
         "tests/server/test_start.py",
     ],
+    "ace-sleep": ["tests/sleep/test_nightly.py", "tests/sleep/test_sandbox.py"],
 }
 
 # Fails unless the package is from the wheel of this version, and all its modules can be imported.

@@ -25,6 +25,7 @@ INTEGRATIONS = [
     "ace_postgres",
     "ace_proxy",
     "ace_server",
+    "ace_sleep",
 ]
 
 

@@ -152,7 +152,7 @@ def _anthropic_model(script: Script) -> ScriptedAnthropicServer:
         contents = [json.dumps(message["content"]) for message in request.messages if message["role"] == "user"]
         results = ['"tool_result"' in content for content in contents]
         asked = max(index for index, is_result in enumerate(results) if not is_result)
-        action = script(Turn(contents[asked], len(contents) - asked - 1))
+        action = script(Turn(contents[asked], len(contents) - asked - 1, json.dumps(request.body)))
         return [ToolUse(action.name, action.arguments) if isinstance(action, ToolCall) else Text(action)]
 
     return ScriptedAnthropicServer(answer, usage={"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS})

@@ -43,6 +43,8 @@ class Turn:
     """The last message of the user, with all that the agent adds to it."""
     results: int
     """How many results of tools follow it."""
+    prompt: str = ""
+    """Everything that was sent, as JSON."""
 
 
 Action = ToolCall | str
@@ -84,16 +86,16 @@ class _Handler(LoopbackHandler):
         path = self.path.partition("?")[0]
         for ending, items_of, events_of in _DIALECTS:
             if path.endswith(ending):
-                number, action = self.scripted.answer(_turn(items_of(body)), bool(body.get("tools")))
+                number, action = self.scripted.answer(_turn(items_of(body), body), bool(body.get("tools")))
                 events = "".join(f"{event}\n\n" for event in events_of(number, action))
                 return self.send(200, events.encode(), {"content-type": "text/event-stream"})
         return self.send(404, b"{}")
 
 
-def _turn(items: Sequence[str | None]) -> Turn:
+def _turn(items: Sequence[str | None], body: Mapping[str, Any]) -> Turn:
     """Return the state of a conversation of texts of the user, and None for results of tools."""
     asked = max((index for index, item in enumerate(items) if item is not None), default=-1)
-    return Turn(str(items[asked]) if items else "", len(items) - asked - 1)
+    return Turn(str(items[asked]) if items else "", len(items) - asked - 1, json.dumps(body))
 
 
 def _responses_items(body: Mapping[str, Any]) -> list[str | None]:

@@ -13,7 +13,7 @@
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`, `ask`,
   `visible`, `with_hidden_shown`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
-  `warnings_shown`); the table of a plugin in the settings files: `setting_tables`;
+  `warnings_shown`); a time such as `7d` (`moment_of`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
 - the samples of an evaluation in files: `all_samples`;
 - reports of a run, from events: `observing`, `SampleEnded`, `StepEnded`, `ModelCalled`, `SkillsChanged`,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from ace.calls import within_seconds
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, visible, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+    from ace.cli.inputs import moment_of
     from ace.cli.learning.sample_files import all_samples
     from ace.cli.questions import ask
     from ace.cli.settings_file import SettingTable, setting_tables
@@ -119,6 +120,7 @@ __all__ = [
     "lazy_exports",
     "list_in",
     "mapping_in",
+    "moment_of",
     "note",
     "number_in",
     "observing",
@@ -194,6 +196,7 @@ __getattr__, __dir__ = lazy_exports(
         "is_terminal": "cli.console",
         "list_in": "_internal.json_fields",
         "mapping_in": "_internal.json_fields",
+        "moment_of": "cli.inputs",
         "note": "cli.console",
         "number_in": "_internal.json_fields",
         "observing": "protocols.observers",

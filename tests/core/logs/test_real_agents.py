@@ -124,3 +124,8 @@ def content_of(step: Step) -> str:
 
 def tokens(answers: int) -> Tokens:
     return Tokens(input=answers * INPUT_TOKENS, output=answers * OUTPUT_TOKENS)
+
+
+def test_a_session_names_the_folder_that_the_agent_worked_in(home: AgentHome) -> None:
+    home.begin(TASK)
+    assert Path(the_run(home).cwd) == home.project

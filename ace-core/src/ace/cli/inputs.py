@@ -94,7 +94,7 @@ def run_filter(settings: Settings, left_out: Set[Path] = frozenset()) -> RunFilt
     return RunFilter(
         format=settings.format,
         mappings=_mappings(settings),
-        since=None if settings.since is None else _moment(settings.since),
+        since=None if settings.since is None else moment_of(settings.since, "since"),
         left_out=left_out,
         max_bytes=settings.max_input_bytes,
     )
@@ -117,14 +117,22 @@ def _mappings(settings: Settings) -> list[LogMapping]:
     return found
 
 
-def _moment(since: str) -> datetime:
-    """Return the time that `12h`, `7d`, `2w` or a date means."""
-    match = re.fullmatch(r"(\d{1,6})\s*([hdw])", since.strip())
+def moment_of(text: str, option: str) -> datetime:
+    """Return the time that `12h`, `7d`, `2w` or a date means.
+
+    Args:
+        text: What the user wrote.
+        option: Where, for the error.
+
+    Raises:
+        UsageError: It is not a time.
+    """
+    match = re.fullmatch(r"(\d{1,6})\s*([hdw])", text.strip())
     if match:
         return datetime.now(UTC) - timedelta(hours=int(match[1]) * {"h": 1, "d": 24, "w": 168}[match[2]])
-    found = time_of(since)
+    found = time_of(text)
     if found is None:
-        raise UsageError(f"since takes 12h, 7d, 2w or a date such as 2026-11-28, got {since!r}")
+        raise UsageError(f"{option} takes 12h, 7d, 2w or a date such as 2026-11-28, got {text!r}")
     return found
 
 

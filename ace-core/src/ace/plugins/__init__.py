@@ -17,6 +17,7 @@ from ace.plugins.errors import (
     UnknownPluginError,
 )
 from ace.plugins.hooks import hookimpl
+from ace.plugins.kept_skillbooks import KeptSkillbook, kept_skillbooks
 from ace.plugins.specs import (
     CommandSpec,
     EmbedderSpec,
@@ -27,6 +28,7 @@ from ace.plugins.specs import (
     ObserverOption,
     ObserverSpec,
     RunnerSpec,
+    SkillbooksSpec,
     StoreSpec,
     TraceConverterSpec,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "ExecuteStepSpec",
     "ExtraStepsSpec",
     "InstalledPlugin",
+    "KeptSkillbook",
     "LLMClientSpec",
     "LogReaderSpec",
     "MissingFrameworkError",
@@ -49,6 +52,7 @@ __all__ = [
     "PluginInfo",
     "PluginLoadError",
     "RunnerSpec",
+    "SkillbooksSpec",
     "StoreSpec",
     "TraceConverterSpec",
     "UnknownPluginError",
@@ -58,6 +62,7 @@ __all__ = [
     "get_runner",
     "get_trace_converter",
     "hookimpl",
+    "kept_skillbooks",
     "list_plugins",
     "temporary",
 ]

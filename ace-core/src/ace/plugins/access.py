@@ -34,6 +34,7 @@ __all__ = [
     "get_trace_converter",
     "load_command",
     "observer_options",
+    "targets_of",
     "temporary",
 ]
 
@@ -137,6 +138,15 @@ def observer_options(option: str) -> list[ObserverOption]:
             specs = plugin.load().specs_of(ObserverSpec)
             return [option for spec in specs for option in spec.options]
     return []
+
+
+def targets_of(kind: type[Spec]) -> list[Callable[..., Any]]:
+    """Return what all plugins provide of one kind. A plugin that cannot be loaded is skipped; `ace plugins` shows it.
+
+    Args:
+        kind: The class of the specs.
+    """
+    return [_callable(plugin, spec) for plugin in catalogue().providing(kind) for spec in plugin.load().specs_of(kind)]
 
 
 def _only(name: str, kind: type[Spec]) -> Any:

@@ -46,6 +46,7 @@ RESERVED: Final = {
     "postgres": "ace-postgres",
     "proxy": "ace-proxy",
     "server": "ace-server",
+    "sleep": "ace-sleep",
 }
 """The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(

@@ -16,6 +16,7 @@ from ace.plugins.specs import (
     LogReaderSpec,
     ObserverSpec,
     RunnerSpec,
+    SkillbooksSpec,
     Spec,
     StoreSpec,
     TraceConverterSpec,
@@ -139,6 +140,18 @@ def ace_stores() -> Iterable[StoreSpec]:
 
 
 @_hookspec
+def ace_skillbooks() -> Iterable[SkillbooksSpec]:
+    """Provide the skillbooks that the plugin keeps for a folder, so that `ace review` shows what is pending in them.
+
+    Example:
+        @hookimpl
+        def ace_skillbooks():
+            yield SkillbooksSpec(name="acme", target="ace_acme.books:skillbooks_of")
+    """
+    return ()
+
+
+@_hookspec
 def ace_embedders() -> Iterable[EmbedderSpec]:
     """Provide an embedding model; `DeduplicationConfig(embedding_provider="acme")` then uses it.
 
@@ -171,6 +184,7 @@ HOOKS: Final[Mapping[str, type[Spec]]] = {
     "commands": CommandSpec,
     "observers": ObserverSpec,
     "stores": StoreSpec,
+    "skillbooks": SkillbooksSpec,
     "embedders": EmbedderSpec,
     "extra_steps": ExtraStepsSpec,
 }

@@ -17,6 +17,7 @@ __all__ = [
     "ObserverOption",
     "ObserverSpec",
     "RunnerSpec",
+    "SkillbooksSpec",
     "Spec",
     "StoreSpec",
     "TraceConverterSpec",
@@ -226,6 +227,14 @@ class StoreSpec(Spec):
             raise ValueError(
                 f"StoreSpec {self.name!r}: schemes or suffixes must be given, otherwise the store cannot be opened"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillbooksSpec(Spec):
+    """The skillbooks that a plugin keeps for the folders of projects, which `ace review` shows there.
+
+    The target is a function that is called with a folder and returns `ace.plugins.KeptSkillbook` objects.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,8 @@ class _GeminiSession:
     def run(self) -> Run:
         builder = RunBuilder()
         is_sub_agent = self._fields.get("kind") == "subagent"
-        builder.note(id=self._fields.get("sessionId"), parent=self._folder.name if is_sub_agent else "")
+        parent = self._folder.name if is_sub_agent else ""
+        builder.note(id=self._fields.get("sessionId"), parent=parent, cwd=self._project())
         builder.at(self._fields.get("startTime"))
         messages = self.messages
         if not is_sub_agent:
@@ -116,6 +117,11 @@ class _GeminiSession:
         for message, _ in self._removed():
             _spend(builder, message)
         return builder.run(is_interrupted=builder.is_interrupted)
+
+    def _project(self) -> str:
+        """Return the folder of the project, which no message names; empty in a copy of the log elsewhere."""
+        mark = self._folder.parent / ".project_root"
+        return mark.read_text(encoding="utf-8", errors="replace").strip() if mark.is_file() else ""
 
     def _removed(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         """Yield the messages that were rewound, and those that are missing since the session was resumed."""

@@ -24,7 +24,7 @@ class StrandsReader:
 
     name = "strands"
     title = "Strands Agents sessions"
-    places: Sequence[str] = "$TMPDIR/strands/sessions/session_*"
+    places: Sequence[str] = ("$TMPDIR/strands/sessions/session_*",)
     side_files: Sequence[str] = ("session.json", "agent.json", "multi_agent.json")
     note = ""
 

@@ -1,0 +1,204 @@
+"""Lessons: what several sessions show together, in words, with the evidence that a person is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, Field
+
+from ace.redaction import Redactor
+from ace_sleep.mining import CommandPair, ShellCall, error_line
+from ace_sleep.projects import Project, StagedLesson
+from ace_sleep.proof import Proof, evidence_lines
+from ace_sleep.sessions import Session
+from ace_sleep.shell import shown_command
+
+if TYPE_CHECKING:
+    from ace.protocols import LLMClientLike
+
+__all__ = ["Lesson", "Sighting", "word_with"]
+
+_GRADES: Final = {"A": 2.0, "B": 1.0}
+_LONGEST_TEXT: Final = 300
+_LONGEST_QUOTE: Final = 200
+_SECTIONS: Final = {"A": "commands", "B": "fixes"}
+
+_PROMPT: Final = """\
+Coding agents made the same mistake in {sessions} of one software project. It was reproduced by running the commands.
+Write the lesson as one sentence of at most 30 words for the instructions that an agent of this project reads before it
+begins. Say what to do, then why. Use the exact names of commands, files and settings. If nothing here would help
+another agent with another task in this project, leave the lesson empty.
+
+What failed:  {failed}
+Its error:    {error}
+What worked:  {worked}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A pair of commands in a session."""
+
+    session: Session
+    pair: CommandPair
+    root: str
+    """The folder of the worktree that the session ran in."""
+
+    def shown(self, call: ShellCall) -> str:
+        """Return a command as a lesson shows it: as it is typed in the folder of the repository.
+
+        Args:
+            call: One of the two commands.
+        """
+        folder = os.path.join(self.session.run.cwd, call.folder.removeprefix("file://"))
+        relative = os.path.relpath(os.path.realpath(folder), self.root)
+        shown = shown_command(call.command, self.root)
+        return shown if relative == "." else f"cd {relative} && {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson that was proven by running."""
+
+    project: Project
+    key: str
+    """What its sightings have in common."""
+    sightings: Sequence[Sighting]
+    proof: Proof
+    wording: str = ""
+    """The words of a model; empty for those that follow from the commands."""
+
+    @property
+    def rank(self) -> float:
+        """How much it is worth: how often it happened, how much was lost, and how well it is proven."""
+        lost = sum(sighting.pair.steps_lost for sighting in self.sightings) / len(self.sightings)
+        return len(self._sessions) * lost * _GRADES[self._pair.grade]
+
+    @property
+    def digest(self) -> str:
+        """Identifies the lesson in a project."""
+        return digest_of(self.key)
+
+    @property
+    def _first(self) -> Sighting:
+        return self.sightings[0]
+
+    @property
+    def _pair(self) -> CommandPair:
+        return self._first.pair
+
+    @property
+    def _sessions(self) -> list[Session]:
+        return list({sighting.session.key: sighting.session for sighting in self.sightings}.values())
+
+    def staged(self, redactor: Redactor) -> StagedLesson:
+        """Return the lesson as it enters the skillbook.
+
+        Args:
+            redactor: Replaces secrets.
+        """
+        return StagedLesson(
+            key=self.digest,
+            section=_SECTIONS[self._pair.grade],
+            text=redactor.redact(self.wording or self._own_words())[:_LONGEST_TEXT],
+            evidence=redactor.redact("\n".join(self._evidence())),
+            sessions=[redactor.redact_name(session.key) for session in self._sessions],
+            task=redactor.redact(self._sessions[0].run.task)[:_LONGEST_TEXT],
+            error=redactor.redact(error_line(self._pair.failed.output)),
+        )
+
+    def prompt(self, redactor: Redactor) -> str:
+        """Return what a model is asked for the words of the lesson. It is not shown how the lesson was proven.
+
+        Args:
+            redactor: Replaces secrets.
+        """
+        pair = self._pair
+        worked = self._first.shown(pair.worked)
+        if pair.grade == "B":
+            worked += f", after an edit of {_files(pair)}"
+        facts = _PROMPT.format(
+            sessions=_times(len(self._sessions), "session"),
+            failed=self._first.shown(pair.failed),
+            error=error_line(pair.failed.output),
+            worked=worked,
+        )
+        said = [f"A person said: {sighting.pair.said[:_LONGEST_QUOTE]}\n" for sighting in self.sightings]
+        return redactor.redact(facts + "".join(line for line in dict.fromkeys(said) if line.strip()[16:]))
+
+    def accepts(self, wording: str) -> bool:
+        """Return whether the words of a model may be those of the lesson.
+
+        Args:
+            wording: One sentence.
+        """
+        named = self._first.shown(self._pair.worked)
+        is_short = 0 < len(wording) <= _LONGEST_TEXT and "\n" not in wording
+        return is_short and (self._pair.grade == "B" or named in wording)
+
+    def _own_words(self) -> str:
+        pair = self._pair
+        failed, error = self._first.shown(pair.failed), error_line(pair.failed.output)
+        why = f": {error}" if error else ""
+        if pair.grade == "B":
+            quoted = f' with "{error}"' if error else ""
+            return f"If `{failed}` fails{quoted}, change {_files(pair)}."
+        return f"Run `{self._first.shown(pair.worked)}`; `{failed}` fails here{why}."
+
+    def _evidence(self) -> Iterator[str]:
+        counts = Counter(session.agent for session in self._sessions)
+        agents = ", ".join(f"{agent} {count}" for agent, count in counts.most_common())
+        seen = _times(len(self._sessions), "session")
+        yield f"PROVEN by running (grade {self._pair.grade}), seen in {seen} ({agents})"
+        yield from evidence_lines(self._pair, self.proof)
+        for sighting in self.sightings:
+            if sighting.pair.said:
+                started = sighting.session.run.started
+                when = f"{started:%Y-%m-%d}, " if started else ""
+                quote = " ".join(sighting.pair.said.split())[:_LONGEST_QUOTE]
+                yield f'You said ({when}{sighting.session.agent}): "{quote}"'
+                return
+
+
+def digest_of(key: str) -> str:
+    """Return a short name of what sightings have in common."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _files(pair: CommandPair) -> str:
+    names = dict.fromkeys(PurePath(edit.path).name for edit in pair.between)
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _times(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+class _Wording(BaseModel):
+    """The answer of the model."""
+
+    lesson: str = Field(description="The lesson as one sentence, or an empty text.")
+
+
+def word_with(client: LLMClientLike, lesson: Lesson, redactor: Redactor) -> str | None:
+    """Return the words of a model for a lesson; None if it says that nothing is to be learned.
+
+    Args:
+        client: The model.
+        lesson: The lesson.
+        redactor: Replaces secrets before the model sees them.
+
+    Returns:
+        The words; empty if those of the model cannot be used.
+    """
+    answer = client.complete_structured(lesson.prompt(redactor), _Wording)
+    wording = " ".join(answer.lesson.split())
+    if not wording:
+        return None if lesson.sightings[0].pair.grade == "B" else ""
+    return wording if lesson.accepts(wording) else ""

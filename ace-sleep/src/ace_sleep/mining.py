@@ -1,0 +1,284 @@
+"""Finds in sessions what may be a lesson, without a model: commands that failed, and what worked afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from ace.logs import Run, Step
+from ace_sleep.edits import Edit, edits_of
+from ace_sleep.shell import is_looking, programs, purposes, shown_command
+
+__all__ = ["CommandPair", "Grade", "ShellCall", "error_line", "is_same_line", "mine", "needs_network"]
+
+Grade = Literal["A", "B"]
+"""How a lesson is proven: A by two commands in the same state, B by one command before and after an edit."""
+
+_COMMANDS: Final = ("command", "cmd", "script")
+_FOLDERS: Final = ("workdir", "cwd", "dir_path", "directory", "working_directory", "working_dir")
+_FARTHEST: Final = 20
+"""How many commands later one still belongs to the failure."""
+_PROVEN_PURPOSES: Final = frozenset({"test", "lint", "types", "build", "format", "docs"})
+
+_EXCEPTION: Final = re.compile(r"\b(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Failure)\b: .+")
+_FAILED: Final = re.compile(
+    r"\berror\b|\bfatal\b|\bfailed\b|not found|no such|cannot|can't|unable|undefined|invalid|denied|missing|unknown|"
+    r"unrecognized|refused|must\b",
+    re.IGNORECASE,
+)
+_NETWORK: Final = re.compile(
+    r"connection ?(?:refused|reset|timed out|aborted|error)|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|getaddrinfo|"
+    r"name resolution|name or service not known|could not resolve|network is unreachable|no route to host|"
+    r"max retries exceeded|ConnectError|ConnectTimeout|ReadTimeout|URLError|socket hang up|no such host|"
+    r"failed to (?:connect|fetch|download)|could not connect|can't connect|cannot connect|unable to access 'https?:",
+    re.IGNORECASE,
+)
+_EDGE: Final = re.compile(r"^(?:[>E|]\s+|\s|\x1b\[[\d;]*m)+|\s+$|\x1b\[[\d;]*m")
+_ENVELOPE: Final = re.compile(
+    r"(?:exit code|process exited with code|exited with code|wall time|original token count|process group pgid)"
+    r"[:\s]+[\d.]+(?: seconds)?|chunk id: \w+|output:|(?:directory|command): .*|[\w ]+: \(none\)|</?[a-z_]+>",
+    re.IGNORECASE,
+)
+"""What agents write around the output of a command."""
+_VARYING: Final = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCall:
+    """A command that an agent ran."""
+
+    command: str
+    folder: str
+    """The folder it ran in: absolute, or relative to that of the session; empty for that of the session."""
+    output: str
+    failed: bool
+    at: int
+    """The position of the call among the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPair:
+    """A command that failed, and what worked later for the same purpose."""
+
+    grade: Grade
+    failed: ShellCall
+    worked: ShellCall
+    before: tuple[Edit, ...]
+    """The edits of the session before the failure."""
+    between: tuple[Edit, ...]
+    """The edits between the two commands."""
+    said: str
+    """What a person said between the two; empty if no one said anything."""
+
+    @property
+    def steps_lost(self) -> int:
+        """How many steps the agent needed to get from one command to the other."""
+        return self.worked.at - self.failed.at
+
+    def key(self, root: str) -> str:
+        """Return what pairs with the same lesson have in common.
+
+        Args:
+            root: The folder of the repository.
+        """
+        failed, worked = shown_command(self.failed.command, root), shown_command(self.worked.command, root)
+        if self.grade == "B":
+            files = sorted({os.path.basename(edit.path) for edit in self.between})
+            line = _VARYING.sub("0", error_line(self.failed.output))
+            return "\n".join(("B", worked, line, *files))
+        first, second = shlex.split(failed), shlex.split(worked)
+        if _program(failed) != _program(worked):
+            return "\n".join(("A", _program(failed), worked))
+        added = [word for word in second if word not in first]
+        dropped = [word for word in first if word not in second]
+        return "\n".join(("A", _program(failed), *added, "-", *dropped))
+
+
+def mine(run: Run) -> list[CommandPair]:
+    """Return the pairs of commands in a session, in order.
+
+    Args:
+        run: The session.
+    """
+    calls = list(_shell_calls(run.steps))
+    edits = list(_edits(run.steps))
+    found: list[CommandPair] = []
+    done: set[str] = set()
+    for number, call in enumerate(calls):
+        if not call.failed or call.command in done or is_looking(call.command):
+            continue
+        pair = _repaired(call, calls[number + 1 : number + 1 + _FARTHEST], edits, run.steps)
+        if pair is not None:
+            done.add(call.command)
+            found.append(pair)
+    return found
+
+
+def _repaired(
+    call: ShellCall, later: Sequence[ShellCall], edits: Sequence[tuple[int, Edit]], steps: Sequence[Step]
+) -> CommandPair | None:
+    for other in later:
+        if other.failed or is_looking(other.command):
+            continue
+        between = tuple(edit for at, edit in edits if call.at < at < other.at)
+        said = _said(steps[call.at : other.at])
+        before = tuple(edit for at, edit in edits if at < call.at)
+        if _squeezed(other.command) == _squeezed(call.command):
+            is_check = bool(purposes(call.command) & _PROVEN_PURPOSES)
+            return CommandPair("B", call, other, before, between, said) if between and is_check else None
+        if _is_for_the_same(call, other, said):
+            return CommandPair("A", call, other, before, between, said)
+    return None
+
+
+def _is_for_the_same(call: ShellCall, other: ShellCall, said: str) -> bool:
+    """Whether a later command is for the same purpose as one that failed, and not only a part of it."""
+    if _is_narrower(call.command, other.command):
+        return False
+    if purposes(call.command) & purposes(other.command):
+        return True
+    first, second = _program_words(call.command), _program_words(other.command)
+    if first & second:
+        return True
+    # The error message or a person named the command that worked.
+    named = shown_command(other.command, "")
+    return len(named) > 3 and named in f"{call.output}\n{said}"
+
+
+def _is_narrower(command: str, other: str) -> bool:
+    """Whether a command is the same with fewer files or tests, which shows nothing about how to run it."""
+    try:
+        first, second = shlex.split(command), shlex.split(other)
+    except ValueError:
+        return True
+    if any(word not in second for word in first) or second[-len(first) :] == first:
+        return False
+    added = [word for word in second if word not in first]
+    return all(not word.startswith("-") and "=" not in word for word in added) or bool(
+        {"-k", "-m", "--deselect", "--ignore"} & {word.partition("=")[0] for word in added}
+    )
+
+
+def _program(command: str) -> str:
+    try:
+        found = [words for words in programs(command) if words[0] != "cd"]
+    except ValueError:
+        return command
+    return found[-1][0] if found else command
+
+
+def _program_words(command: str) -> set[str]:
+    """Return the programs of a command, and the files and targets that it names."""
+    try:
+        found = [word for words in programs(command) for word in words if words[0] != "cd"]
+    except ValueError:
+        return set()
+    return {os.path.splitext(os.path.basename(word))[0] for word in found if len(word) > 2 and not word.startswith("-")}
+
+
+def _said(steps: Sequence[Step]) -> str:
+    texts = [step.content for step in steps if step.kind == "message" and step.speaker == "person"]
+    return texts[-1] if texts else ""
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shell_calls(steps: Sequence[Step]) -> Iterator[ShellCall]:
+    for at, step, result in _calls(steps):
+        arguments = _arguments(step.content)
+        command = _command(arguments)
+        if command and not edits_of(arguments):
+            folder = "" if isinstance(arguments, str) else _first_text(arguments, _FOLDERS)
+            yield ShellCall(command, folder, result.content, result.is_error, at)
+
+
+def _edits(steps: Sequence[Step]) -> Iterator[tuple[int, Edit]]:
+    for at, step, result in _calls(steps):
+        if not result.is_error:
+            for edit in edits_of(_arguments(step.content)):
+                yield at, edit
+
+
+def _calls(steps: Sequence[Step]) -> Iterator[tuple[int, Step, Step]]:
+    """Yield the calls of tools with their positions and results, in order."""
+    results = [step for step in steps if step.kind == "result"]
+    by_id = {step.call_id: step for step in results if step.call_id}
+    unnamed = iter([step for step in results if not step.call_id])
+    for at, step in enumerate(steps):
+        if step.kind == "call":
+            result = by_id.get(step.call_id) if step.call_id else next(unnamed, None)
+            if result is not None:
+                yield at, step, result
+
+
+def _arguments(content: str) -> Mapping[str, Any] | str:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return content
+    return found if isinstance(found, dict) else content
+
+
+def _command(arguments: Mapping[str, Any] | str) -> str:
+    """Return the command that a call passes to a shell; empty for another call."""
+    if isinstance(arguments, str):
+        return ""
+    if isinstance(arguments.get("action"), Mapping):  # of the shell that the model has built in
+        return _command(arguments["action"])
+    found = next((arguments[name] for name in _COMMANDS if arguments.get(name)), "")
+    if isinstance(found, str):
+        return found
+    words = [word for word in found if isinstance(word, str)] if isinstance(found, list) else []
+    if len(words) == 3 and os.path.basename(words[0]) in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
+def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
+
+
+def error_line(output: str) -> str:
+    """Return the line of an output that says best what failed, without marks and colours; empty if there is none.
+
+    Args:
+        output: What a command printed.
+
+    Example:
+        >>> error_line("E   RuntimeError: SRC_ROOT is not set\\n1 error in 0.05s")
+        'RuntimeError: SRC_ROOT is not set'
+    """
+    lines = [line for line in (_EDGE.sub("", line) for line in output.splitlines()) if line]
+    lines = [line.removeprefix("Output: ") for line in lines if not _ENVELOPE.fullmatch(line)]
+    exceptions = [found[0] for line in lines if (found := _EXCEPTION.search(line))]
+    whole = [line for line in exceptions if not line.endswith("...")]
+    failed = [line for line in lines if _FAILED.search(line)]
+    best = whole or exceptions or failed or lines
+    return best[-1][:300] if best else ""
+
+
+def is_same_line(line: str, output: str) -> bool:
+    """Return whether an output has a line, numbers aside.
+
+    Args:
+        line: What `error_line` returned. One that was cut off matches its beginning.
+        output: What a command printed.
+    """
+    wanted = _VARYING.sub("0", _squeezed(line.removesuffix("...")))
+    return not wanted or any(wanted in _VARYING.sub("0", _squeezed(found)) for found in output.splitlines())
+
+
+def needs_network(output: str) -> bool:
+    """Return whether a command failed because something could not be reached.
+
+    Args:
+        output: What it printed.
+    """
+    return _NETWORK.search(output) is not None

@@ -1,0 +1,267 @@
+"""One night: reads new sessions, mines them, proves what may be a lesson, and stages the best for a decision."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ace.protocols import LLMCallError, UnusableAnswerError
+from ace.redaction import Redactor
+from ace_sleep.ledger import Ledger, NightRecord
+from ace_sleep.lessons import Lesson, Sighting, digest_of, word_with
+from ace_sleep.mining import mine
+from ace_sleep.projects import Project, StagedLesson, project_of
+from ace_sleep.proof import Proof, Prover, commit_of
+from ace_sleep.repository import Repository, find_repository
+from ace_sleep.sandbox import Limits, Sandbox
+from ace_sleep.sessions import Session, SessionFile, read_sessions
+
+if TYPE_CHECKING:
+    from ace.protocols import LLMClientLike
+
+__all__ = ["MOST_LESSONS", "Found", "Night", "Staged", "gather"]
+
+MOST_LESSONS: Final = 5
+"""The lessons that one night proposes."""
+_MOST_STATES: Final = 2
+"""The sessions in whose states a lesson must hold, if it was seen in several."""
+
+
+@dataclass
+class Found:
+    """The sessions that are not done, by repository."""
+
+    sessions: dict[Path, list[tuple[Session, Repository]]] = field(default_factory=lambda: defaultdict(list))
+    files: dict[str, str] = field(default_factory=dict)
+    """The marks of the files that were read."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Why sessions are not used, each with its number."""
+    other: dict[str, str] = field(default_factory=dict)
+    """The marks of the sessions that are not used."""
+    problems: list[str] = field(default_factory=list)
+    """What cannot be read."""
+
+    @property
+    def count(self) -> int:
+        """The number of sessions."""
+        return sum(map(len, self.sessions.values()))
+
+
+def gather(
+    files: Sequence[SessionFile], ledger: Ledger, own: Path, since: datetime | None = None, project: Path | None = None
+) -> Found:
+    """Return the sessions in files that are not done.
+
+    Args:
+        files: The files.
+        ledger: Knows what is done.
+        own: The folder of the copies that commands are replayed in; sessions there are our own.
+        since: Sessions that ended before are skipped.
+        project: The folder of the only repository whose sessions are wanted.
+    """
+    found = Found()
+    wanted = None if project is None else find_repository(str(project))
+    for file in files:
+        if ledger.has_file(file):
+            continue
+        found.files[str(file.path)] = file.mark
+        for session in read_sessions([file], lambda problem: found.problems.append(str(problem)), since):
+            if not ledger.has_session(session):
+                _sort_in(session, found, own, wanted)
+    return found
+
+
+def _sort_in(session: Session, found: Found, own: Path, wanted: Repository | None) -> None:
+    cwd = session.run.cwd
+    repository = find_repository(cwd) if os.path.isabs(cwd) else None
+    if repository is None:
+        if wanted is None:
+            found.other[session.key] = session.mark
+            found.skipped[_why_without_repository(cwd)] += 1
+        else:
+            found.files.pop(str(session.file), None)  # another night may look at it
+    elif wanted is not None and repository.common != wanted.common:
+        found.files.pop(str(session.file), None)
+    elif own in repository.root.parents:
+        found.other[session.key] = session.mark
+        found.skipped["are our own"] += 1
+    else:
+        found.sessions[repository.common].append((session, repository))
+
+
+def _why_without_repository(cwd: str) -> str:
+    if not cwd:
+        return "do not say where they ran"
+    return "are not in a git repository" if os.path.isdir(cwd) else "are in a folder that was moved or deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A lesson that waits for a decision."""
+
+    project: Project
+    lesson: StagedLesson
+    skill_id: str
+
+
+@dataclass
+class Night:
+    """One night.
+
+    Args:
+        ledger: Knows what is done.
+        sandbox: Where commands are run again.
+        scratch: The folder for the copies.
+        redactor: Replaces secrets.
+        client: The model that words the lessons; None for words that follow from the commands.
+        budget: What the model may cost, in US dollars.
+        seconds: How long proving may take.
+        limits: What one command may use.
+        cost_so_far: Returns what the model has cost in this night.
+        say: Called with a line for each step.
+    """
+
+    ledger: Ledger
+    sandbox: Sandbox
+    scratch: Path
+    redactor: Redactor
+    client: LLMClientLike | None = None
+    budget: float = 0.5
+    seconds: float = 1800.0
+    limits: Limits = field(default_factory=Limits)
+    say: Callable[[str], None] = lambda line: None
+    cost_so_far: Callable[[], float] = lambda: 0.0
+    outage: LLMCallError | None = field(default=None, init=False)
+    """Why the model could not be called; the sessions whose lessons it should have worded are not done."""
+
+    def run(self, found: Found) -> tuple[NightRecord, list[Staged]]:
+        """Return what was done, and the staged lessons.
+
+        Args:
+            found: The sessions.
+        """
+        record = NightRecord(at=datetime.now(UTC).isoformat(timespec="seconds"), sessions=found.count)
+        end = time.monotonic() + self.seconds
+        lessons: list[Lesson] = []
+        open_keys: set[str] = set()
+        for pairs in found.sessions.values():
+            project = project_of(pairs[0][1])
+            for key, sightings in self._candidates(project, pairs).items():
+                record.candidates += 1
+                if time.monotonic() > end:
+                    open_keys |= _keys(sightings)
+                    record.error = "the time for proving is over; the other sessions are looked at next time"
+                    continue
+                lesson = self._proven(project, key, sightings, pairs, record)
+                if lesson is not None:
+                    lessons.append(lesson)
+        record.proven = len(lessons)
+        lessons.sort(key=lambda lesson: lesson.rank, reverse=True)
+        for lesson in lessons[MOST_LESSONS:]:
+            open_keys |= _keys(lesson.sightings)
+        staged = self._stage(lessons[:MOST_LESSONS], record, open_keys)
+        self._note_done(found, open_keys)
+        return record, staged
+
+    def _candidates(
+        self, project: Project, pairs: Sequence[tuple[Session, Repository]]
+    ) -> Mapping[str, list[Sighting]]:
+        """Return the pairs of commands of a project by what they have in common, without those proposed before."""
+        known = project.staged()
+        groups: dict[str, list[Sighting]] = defaultdict(list)
+        for session, repository in pairs:
+            for pair in mine(session.run):
+                groups[pair.key(str(repository.root))].append(Sighting(session, pair, str(repository.root)))
+        return {key: sightings for key, sightings in groups.items() if digest_of(key) not in known}
+
+    def _proven(
+        self,
+        project: Project,
+        key: str,
+        sightings: list[Sighting],
+        pairs: Sequence[tuple[Session, Repository]],
+        record: NightRecord,
+    ) -> Lesson | None:
+        """Return the lesson if running the commands proves it, in the states of two sessions if there are several."""
+        repositories = {session.key: repository for session, repository in pairs}
+        prover = Prover(self.sandbox, self.scratch, self.limits)
+        proofs: list[tuple[Sighting, Proof]] = []
+        states: set[object] = set()
+        for sighting in sightings:
+            pair, run = sighting.pair, sighting.session.run
+            commit = commit_of(run, repositories[sighting.session.key])
+            state = (commit, pair.before, pair.failed.command, pair.worked.command)
+            if state in states:
+                continue  # it would only show the same again
+            states.add(state)
+            if any(self.redactor.find(call.command) for call in (pair.failed, pair.worked)):
+                proof = Proof("harmful", "it contains a secret")
+            else:
+                proof = prover.prove(pair, run, repositories[sighting.session.key])
+            proofs.append((sighting, proof))
+            self.say(f"{project.name}: {sighting.shown(pair.failed)}: {proof.verdict} {proof.detail}".rstrip())
+            if sum(known.verdict == "proven" for _, known in proofs) >= _MOST_STATES or _is_final(proof):
+                break
+        good = [(sighting, proof) for sighting, proof in proofs if proof.verdict == "proven"]
+        against = [proof for _, proof in proofs if _is_final(proof)]
+        if not good or against:
+            verdict = (against or [proofs[-1][1]])[0].verdict
+            record.reasons[verdict] = record.reasons.get(verdict, 0) + 1
+            return None
+        first, proof = good[0]
+        others = [sighting for sighting in sightings if sighting is not first]
+        return Lesson(project, key, [first, *others], proof)
+
+    def _stage(self, lessons: Sequence[Lesson], record: NightRecord, open_keys: set[str]) -> list[Staged]:
+        staged: list[Staged] = []
+        for worded in self._worded(lessons, record, open_keys):
+            lesson = worded.staged(self.redactor)
+            staged += [Staged(worded.project, lesson, id) for id in worded.project.stage([lesson])]
+        record.staged = len(staged)
+        return staged
+
+    def _worded(self, lessons: Sequence[Lesson], record: NightRecord, open_keys: set[str]) -> Iterator[Lesson]:
+        """Yield the lessons with the words of the model, as long as there is a budget."""
+        for number, lesson in enumerate(lessons):
+            if self.client is None:
+                yield lesson
+                continue
+            if self.cost_so_far() >= self.budget:
+                record.error = f"the budget of ${self.budget:g} is spent; the other sessions are looked at next time"
+                open_keys |= {key for left in lessons[number:] for key in _keys(left.sightings)}
+                return
+            try:
+                wording = word_with(self.client, lesson, self.redactor)
+            except LLMCallError as error:
+                open_keys |= {key for left in lessons[number:] for key in _keys(left.sightings)}
+                record.error = str(error)
+                self.outage = error
+                return
+            except UnusableAnswerError:
+                wording = ""  # the words that follow from the commands are used
+            record.calls += 1
+            if wording is not None:
+                yield replace(lesson, wording=wording)
+
+    def _note_done(self, found: Found, open_keys: set[str]) -> None:
+        """Remember the sessions that are done; a file is done if all of its sessions are."""
+        every = [session for pairs in found.sessions.values() for session, _ in pairs]
+        done = {session.key: session.mark for session in every if session.key not in open_keys}
+        unfinished = {str(session.file) for session in every if session.key in open_keys}
+        files = {path: mark for path, mark in found.files.items() if path not in unfinished}
+        self.ledger.note(files, {**found.other, **done})
+
+
+def _keys(sightings: Sequence[Sighting]) -> set[str]:
+    return {sighting.session.key for sighting in sightings}
+
+
+def _is_final(proof: Proof) -> bool:
+    """Whether a proof speaks against the lesson, rather than only not for it."""
+    return proof.verdict in ("transient", "flaky", "obsolete", "harmful")

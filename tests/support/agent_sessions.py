@@ -1,0 +1,200 @@
+"""A machine with git repositories, and with sessions of coding agents in the formats in which these store them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+COMMITTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
+BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
+"""When sessions begin: after the first commit."""
+
+RULE = "SRC_ROOT is not set"
+CHECK = f"""\
+import os, sys
+if "SRC_ROOT" not in os.environ:
+    sys.exit("RuntimeError: {RULE}")
+print("1 passed")
+"""
+SHOP = {"run_tests.py": CHECK, "Makefile": "check:\n\t@SRC_ROOT=. python3 run_tests.py\n", "shop.py": "price = 3\n"}
+"""A repository with a hidden rule: the tests fail when they are run directly."""
+DIRECTLY, RIGHT = "python3 run_tests.py", "make check"
+
+
+@dataclass
+class Repo:
+    """A git repository."""
+
+    root: Path
+
+    def git(self, *arguments: str, when: datetime = COMMITTED) -> str:
+        """Run git, and return what it printed."""
+        stamp = f"{int(when.timestamp())} +0000"
+        names = {f"GIT_{who}_{what}": "dev" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        dates = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
+        environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **names, **dates}
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.root, env=environ, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, str], when: datetime = COMMITTED) -> str:
+        """Write files and commit them; return the commit."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Change", when=when)
+        return self.git("rev-parse", "HEAD")
+
+    def bytes(self) -> dict[str, bytes]:
+        """Return everything in the working tree and what git keeps about it, to compare it later."""
+        return {str(path): path.read_bytes() for path in sorted(self.root.rglob("*")) if path.is_file()}
+
+
+def new_repo(root: Path, files: Mapping[str, str] = SHOP) -> Repo:
+    """Create a repository with one commit."""
+    root.mkdir(parents=True)
+    repo = Repo(root)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    repo.commit(files)
+    return repo
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A command that the agent ran, with what it printed."""
+
+    command: str
+    output: str = ""
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class Replace:
+    """An edit that the agent made."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the person said."""
+
+    text: str
+
+
+Act = Shell | Replace | Said
+WRONG = Shell(DIRECTLY, f"RuntimeError: {RULE}", 1)
+MISTAKE: Sequence[Act] = (WRONG, Shell(RIGHT, "1 passed"))
+
+
+@dataclass
+class ClaudeSession:
+    """Writes a session of Claude Code."""
+
+    home: Path
+    cwd: Path
+    began: datetime = BEGAN
+    branch: str = "main"
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def write(self, *acts: Act) -> Path:
+        lines: list[dict[str, Any]] = []
+
+        def add(kind: str, content: object, **more: object) -> None:
+            above = lines[-1]["uuid"] if lines else None
+            common = {"sessionId": self.id, "cwd": str(self.cwd), "gitBranch": self.branch, "version": "2.1.329"}
+            message = {"role": kind, "content": content, **({"model": "m"} if kind == "assistant" else {})}
+            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            ids = {"uuid": str(uuid.uuid4()), "parentUuid": above, "isSidechain": False}
+            lines.append({"type": kind, "message": message, "timestamp": when, **ids, **common, **more})
+
+        add("user", "Make the tests green")
+        for number, act in enumerate(acts):
+            id = f"toolu_{number}"
+            match act:
+                case Said():
+                    add("user", act.text)
+                case Shell():
+                    add(
+                        "assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": act.command}}]
+                    )
+                    text = f"Exit code {act.code}\n{act.output}" if act.code else act.output
+                    result = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": bool(act.code)}
+                    add("user", [result])
+                case Replace():
+                    edit = {"file_path": str(self.cwd / act.path), "old_string": act.old, "new_string": act.new}
+                    add("assistant", [{"type": "tool_use", "id": id, "name": "Edit", "input": edit}])
+                    add("user", [{"type": "tool_result", "tool_use_id": id, "content": "done"}])
+        add("assistant", [{"type": "text", "text": "Done."}])
+        folder = self.home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(self.cwd))
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.id}.jsonl"
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        return path
+
+
+@dataclass
+class CodexSession:
+    """Writes a rollout of Codex CLI, which names the commit."""
+
+    home: Path
+    cwd: Path
+    commit: str
+    began: datetime = BEGAN
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def write(self, *acts: Act) -> Path:
+        lines: list[dict[str, Any]] = []
+
+        def add(kind: str, payload: dict[str, Any]) -> None:
+            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            lines.append({"timestamp": when, "type": kind, "payload": payload})
+
+        meta = {"id": self.id, "timestamp": self.began.isoformat(), "cwd": str(self.cwd), "originator": "codex_exec"}
+        add("session_meta", {**meta, "cli_version": "0.171.0", "git": {"commit_hash": self.commit, "branch": "main"}})
+
+        def say(text: str) -> None:
+            add("event_msg", {"type": "user_message", "message": text})
+            content = [{"type": "input_text", "text": text}]
+            add("response_item", {"type": "message", "role": "user", "content": content})
+
+        say("Make the tests green")
+        for number, act in enumerate(acts):
+            id = f"call_{number}"
+            match act:
+                case Said():
+                    say(act.text)
+                case Shell():
+                    arguments = json.dumps({"cmd": act.command})
+                    call = {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": id}
+                    add("response_item", call)
+                    item = {"type": "CommandExecution", "id": id, "exit_code": act.code}
+                    add("event_msg", {"type": "item_completed", "item": item})
+                    output = f"Wall time: 0.1 seconds\nProcess exited with code {act.code}\nOutput:\n{act.output}"
+                    add("response_item", {"type": "function_call_output", "call_id": id, "output": output})
+                case Replace():
+                    body = "".join(f"-{line}\n" for line in act.old.splitlines())
+                    body += "".join(f"+{line}\n" for line in act.new.splitlines())
+                    patch = f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
+                    add(
+                        "response_item",
+                        {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": id},
+                    )
+                    add("response_item", {"type": "custom_tool_call_output", "call_id": id, "output": "Success."})
+        day = self.home / ".codex" / "sessions" / f"{self.began:%Y/%m/%d}"
+        day.mkdir(parents=True, exist_ok=True)
+        path = day / f"rollout-{self.began:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        return path
