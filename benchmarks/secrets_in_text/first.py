@@ -252,7 +252,7 @@ _INNOCENT: Final[tuple[Callable[[Parts], str], ...]] = (
     # Paths, addresses, names
     lambda p: f"/home/app/.cache/huggingface/hub/models--Qwen--Qwen2.5/snapshots/{p.hex(40)}/config.json",
     lambda p: f"https://cdn.acme.com/assets/main.{p.hex(8)}.js?v={p.digits(10)}",
-    lambda p: f"https://files.pythonhosted.org/packages/{p.hex(2)}/{p.hex(2)}/{p.hex(60)}/rich-14.1.0.tar.gz",
+    lambda p: f"https://files.acme.example/packages/{p.hex(2)}/{p.hex(2)}/{p.hex(60)}/rich-14.1.0.tar.gz",
     lambda p: f"GET /search?q=blue+lamp&page={p.digits(1)}&sort=price_asc&utm_source=news{p.digits(2)}",
     lambda p: f"https://www.youtube.com/watch?v={p.mixed(11)}",
     lambda p: f"https://docs.google.com/document/d/1{p.mixed(43)}/edit",
