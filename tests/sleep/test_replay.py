@@ -79,7 +79,11 @@ def test_a_transient_failure_is_no_lesson(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["curl: (6) Could not resolve host: x.example", "ConnectionRefusedError: [Errno 111] Connection refused"]
+    "error",
+    [
+        "curl: (6) Could not resolve host: mirror.example",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+    ],
 )
 def test_a_failure_of_the_network_is_no_lesson(machine: Machine, error: str) -> None:
     machine.claude(Shell(DIRECTLY, error, 1), Shell(RIGHT, "1 passed"))

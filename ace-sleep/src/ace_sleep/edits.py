@@ -126,7 +126,7 @@ def apply_edit(edit: Edit, tree: Path, root: Path, folder: str) -> bool:
     """Apply an edit to a copy of a repository, and return whether it is about a file in it.
 
     Args:
-        edit: The edit.
+        edit: What to change.
         tree: The copy.
         root: The folder of the repository.
         folder: The folder of the session.

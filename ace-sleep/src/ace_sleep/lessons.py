@@ -191,7 +191,7 @@ def word_with(client: LLMClientLike, lesson: Lesson, redactor: Redactor) -> str 
 
     Args:
         client: The model.
-        lesson: The lesson.
+        lesson: What to word.
         redactor: Replaces secrets before the model sees them.
 
     Returns:

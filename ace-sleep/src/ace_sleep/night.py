@@ -59,7 +59,7 @@ def gather(
     """Return the sessions in files that are not done.
 
     Args:
-        files: The files.
+        files: Where sessions may be.
         ledger: Knows what is done.
         own: The folder of the copies that commands are replayed in; sessions there are our own.
         since: Sessions that ended before are skipped.

@@ -77,7 +77,7 @@ def _scheduler() -> str:
         return "launchd"
     if shutil.which("crontab"):
         return "cron"
-    raise NoSchedulerError("there is no systemd of the user, no launchd and no cron here; start `ace sleep` yourself")
+    raise NoSchedulerError("no systemd of the user, launchd or cron was found; start `ace sleep` yourself")
 
 
 def _runs(*command: str) -> bool:

@@ -96,7 +96,7 @@ class Project:
         """Remember lines before they are written to AGENTS.md, together with those that are replaced.
 
         Args:
-            lines: The lines.
+            lines: What is written to the block, without its marks.
         """
         known = list(dict.fromkeys([*self.published(), *lines]))  # a crash before they are written does no harm
         replace_file(self._published, json.dumps(known, indent=1).encode())

@@ -25,7 +25,7 @@ def skillbooks_of(folder: Path) -> Iterator[KeptSkillbook]:
     """Yield the skillbook of the repository that a folder is in, if lessons were found for it.
 
     Args:
-        folder: A folder.
+        folder: Any folder of the repository.
     """
     repository = find_repository(str(folder))
     if repository is None:
@@ -42,7 +42,7 @@ def publish(project: Project) -> list[Path]:
     What else is in the block, such as exported skills, is kept.
 
     Args:
-        project: The project.
+        project: Whose lessons to write.
 
     Raises:
         OSError: The file is a link that leads out of the repository, or cannot be written.

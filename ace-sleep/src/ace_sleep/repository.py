@@ -119,7 +119,7 @@ def copy_at(repository: Repository, commit: str, folder: Path, *, shows_copy_as_
     """Write the files of a commit to a folder, with a git folder that belongs to them.
 
     Args:
-        repository: The repository.
+        repository: Where the commit is.
         commit: The full id of the commit.
         folder: A folder that does not exist.
         shows_copy_as_root: Whether commands find the copy at the path of the repository, and the objects in the copy.

@@ -93,7 +93,7 @@ class Sandbox:
         """Run a command of a shell in a copy of a repository.
 
         Args:
-            command: The command.
+            command: What a shell is to run.
             place: The copy. Only the copy, the home folder and the folders for temporary files can be written.
             folder: The folder to run it in, relative to the repository.
             limits: What it may use.
@@ -113,7 +113,7 @@ class Sandbox:
 
     def _check(self, command: str, place: Place) -> None:
         if self.name == "none" and not is_allow_listed(command):
-            raise RefusedError("there is no sandbox here, and it is not on the list of commands that need none")
+            raise RefusedError("no sandbox works here, and it is not on the list of commands that need none")
         if not self.shows_copy_as_root and str(place.root) in command:
             raise RefusedError("it names the folder of the repository itself")
 

@@ -94,7 +94,7 @@ def read_sessions(
     """Yield the sessions in files.
 
     Args:
-        files: The files.
+        files: Where sessions may be.
         on_problem: Called with what cannot be read.
         since: Sessions that ended before are skipped.
     """

@@ -89,7 +89,7 @@ def remove_tree(folder: Path) -> None:
     """Remove a folder with everything in it, also what a command made unreadable. Links are not followed.
 
     Args:
-        folder: The folder.
+        folder: What to remove.
     """
 
     def allow(function: Callable[..., Any], path: str, error: Any) -> None:

@@ -73,7 +73,7 @@ def command(
     if accepted or refused:
         return _decide(owner_of(books, [*accepted, *refused]), accepted, refused, because or "", as_json=as_json)
     if not (rejected or as_json) and _is_at_terminal():
-        return max([_in_terminal(book) for book in books])
+        return max(_in_terminal(book) for book in books)
     found = [(book, _listed(book.location, rejected=rejected)) for book in books]
     kind = "rejected" if rejected else "pending"
     if as_json:
@@ -118,6 +118,8 @@ def _in_terminal(kept: KeptSkillbook) -> int:
             print_text(_nothing(location, "pending"))
             return DONE
         check_writable(location)
+        if kept.title:
+            print_text(f"{kept.title}\n")
         review_in_terminal(Decider(book, location, landing_of(location)))
     return published(kept)
 

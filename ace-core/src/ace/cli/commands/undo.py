@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ from ace.cli.skillbooks.landing import landing_of
 from ace.cli.skillbooks.opening import opened
 from ace.cli.skillbooks.selection import find_skill
 from ace.cli.skillbooks.skill_output import print_changes
+from ace.plugins import kept_skillbooks
 
 __all__ = ["command"]
 
@@ -52,6 +54,9 @@ def command(
         version = book.version
         if landing is not None:
             landing.undone(book, [skill.id for skill in undone])
+    for kept in kept_skillbooks(Path.cwd()):
+        if kept.location == location:
+            kept.publish()
     changes = [("pending again" if skill.is_pending else skill.status, skill) for skill in undone]
     print_changes("undo", changes, location, version, "", as_json=as_json)
     return published(kept)

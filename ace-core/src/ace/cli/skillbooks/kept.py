@@ -8,6 +8,7 @@ from pathlib import Path
 from ace.cli.console import note
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.selection import bare_id
 from ace.plugins import KeptSkillbook, kept_skillbooks
 from ace.skillbook.locations import has_scheme, shown_location
 
@@ -43,7 +44,7 @@ def owner_of(books: Sequence[KeptSkillbook], ids: Sequence[str]) -> KeptSkillboo
     owners = []
     for book in books:
         with opened(book.location) as skills:
-            if any(id.strip("[]") in skills for id in ids):
+            if any(bare_id(id) in skills for id in ids):
                 owners.append(book)
     if len(owners) > 1:
         where = " or ".join(shown_location(book.location) for book in owners)
