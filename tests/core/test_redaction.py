@@ -384,3 +384,10 @@ def test_the_cost_grows_with_the_length_only() -> None:
     ours = seconds(redactor.redact, large) / seconds(redactor.redact, small)
     bare = seconds(scan, large) / min(seconds(scan, small) for _ in range(5))
     assert ours < 4 * bare
+
+
+def test_a_secret_that_is_found_alone_and_as_a_part_is_known_alone() -> None:
+    lines = [f"{letter * 20}aB3{letter * 40}9" for letter in "xyz"]
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"])
+    found = Redactor().secrets_in(["curl -u deploy:tiger-Oak-5521 example.org", key])
+    assert {"tiger-Oak-5521", *lines} <= set(found)

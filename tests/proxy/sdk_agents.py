@@ -120,8 +120,8 @@ def anthropic_tools(url: str) -> object:
     with client.messages.stream(
         model="m", max_tokens=99, system=system, messages=messages, tools=[_ANTHROPIC_TOOL]
     ) as stream:
-        events = [event.model_dump() for event in stream]
-    return [events, stream.get_final_message().model_dump()]
+        events = [event.model_dump(warnings=False) for event in stream]
+    return [events, stream.get_final_message().model_dump(warnings=False)]
 
 
 def anthropic_async(url: str) -> object:

@@ -123,6 +123,11 @@ class Redactor:
             >>> [(finding.start, finding.end, finding.kind) for finding in found]
             [(4, 26, 'email_address')]
         """
+        found = self._found_in(text)
+        return _without_overlaps(found) if found else found
+
+    def _found_in(self, text: str) -> list[Finding]:
+        """Return the sensitive parts of a text, which may overlap."""
         if len(text) < self._shortest:
             return []
         decoded = _Decoded(text)
@@ -136,7 +141,7 @@ class Redactor:
             every = _patterns_in(decoded.texts[-1], thorough=self._thorough)
             by_form = [finding for finding in every if finding.kind not in self._allowed]
             found += [decoded.in_original(finding, len(decoded.texts) - 1) for finding in by_form]
-        return _without_overlaps(found) if found else found
+        return found
 
     def redact(self, text: str) -> str:
         """Return a text with all sensitive parts replaced by a mark.
@@ -166,7 +171,7 @@ class Redactor:
         """
         found: dict[str, None] = {}
         for text in _texts_in(value):
-            for finding in self.find(text):
+            for finding in self._found_in(text):  # a password may be found alone, and as a part of `user:password`
                 if finding.kind == "secret":
                     whole = text[finding.start : finding.end]
                     lines = KEY_LINE.findall(whole) if finding.detail == PRIVATE_KEY else []

@@ -212,7 +212,7 @@ def load_settings(
     except ValueError as error:
         raise UsageError(f"the setting {error}") from error
     if "data" not in found:
-        check_unnamed_folder(settings.data)
+        check_unnamed_folder((folder or Path()) / settings.data)
     return settings
 
 

@@ -101,7 +101,7 @@ def test_what_each_skill_is_worth_and_how_far_it_is_are_shown(here: Run, model: 
     for done in (first, second):
         assert "Accuracy without each skill:" in done.out
         [row] = [line for line in done.out.splitlines() if line.startswith("conventions-00001  +")]
-        assert row.split()[:4] == ["conventions-00001", "+100.0", "[+100.0,", "+100.0]"]
+        assert row.split()[:4] == ["conventions-00001", "+100.0", "[+44.8,", "+100.0]"]
         assert row.endswith(UP)
         assert done.err.splitlines()[-1] == "24 of 24 answers"
     assert "answers" not in here(*command, "--json").err

@@ -29,7 +29,7 @@ RESUMED = [("person message", LAST), ("agent message", "That was all.")]
 
 WAITING = ("agent call", "until [ -e")
 RECORDED_OF_AN_INTERRUPTED_CALL: dict[str, list[tuple[str, str]]] = {
-    "claude": [WAITING, ("tool result failed", "rejected")],
+    "claude": [WAITING, ("tool result", "The user interrupted the call.")],
     "codex": [WAITING, ("tool result", "aborted by user")],
     "gemini": [],
     "opencode": [WAITING],

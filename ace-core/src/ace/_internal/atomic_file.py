@@ -229,7 +229,7 @@ def is_open_at(file: IO[bytes], path: str | Path) -> bool:
     """Return whether an open file is the one at a path."""
     try:
         there = Path(path).stat() if _is_of_system(path) else Path(path).lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return os.path.samestat(os.fstat(file.fileno()), there)
 

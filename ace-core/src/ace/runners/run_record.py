@@ -821,7 +821,11 @@ class ContentClaims:
     def _take(self, digest: str) -> bool:
         if not self._times[digest]:
             with ExitStack() as lock:
-                if not lock.enter_context(_lock_of_run(self._store, f"content {digest}", wait=False)):
+                try:
+                    is_free = lock.enter_context(_lock_of_run(self._store, f"content {digest}", wait=False))
+                except OSError:  # the folder of the store is gone, which ends the run at the next commit
+                    is_free = True
+                if not is_free:
                     return False
                 self._locks[digest] = lock.pop_all()
         self._times[digest] += 1

@@ -61,7 +61,7 @@ def command(
     loop: LoopFlags = _DEFAULT_LOOP,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
     again: Annotated[bool, Flag] = False,
-    from_proxy: Annotated[bool, Flag] = False,
+    from_proxy: Annotated[bool, Parameter(negative="", show_default=False, show=False)] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
