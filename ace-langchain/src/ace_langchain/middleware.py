@@ -43,8 +43,8 @@ def skillbook_middleware(
         agent: The name of the agent or sub-agent. Only that agent gets the skills in the section `agent:NAME`.
         record: Where to record the runs of the agent, so that ACE can learn from them without the runner: a file, to
             which each run appends a line for `ace learn FILE` or `records_in`; or a function that receives each record.
-            A run that fails, reaches a limit, is cancelled or is no longer read is recorded with its error. Of several
-            records of a thread, the newest is used.
+            A run that fails, reaches a limit, is cancelled or is not streamed to its end is recorded with its error. Of
+            several records of a thread, the newest is used.
 
     Raises:
         ImportError: `langchain` is not installed; the message says how to install it.

@@ -38,7 +38,7 @@ class Conversation:
     in_flight: int = 0
     """How many calls are not answered yet."""
     has_failed: bool = False
-    """Whether the last call had no good answer, so that the same call again is a retry."""
+    """Whether the last call failed or its answer was incomplete, so that the same call again is a retry."""
     last_active: float = 0.0
     """When the last call ended, on a monotonic clock."""
     is_dirty: bool = False
@@ -117,7 +117,7 @@ class Conversations:
 
         Args:
             conversation: Its conversation.
-            has_failed: Whether it had no good answer.
+            has_failed: Whether it failed, or its answer was incomplete.
             now: The time on a monotonic clock.
         """
         with self._lock:

@@ -70,7 +70,7 @@ class Call:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is no good answer."""
+        """Whether the call failed, or its answer is incomplete."""
         return bool(self.problem) or self.status >= 400
 
 

@@ -204,7 +204,7 @@ def work_until_stopped(start_worker: Callable[[], RunningWorker]) -> int:
 def _collect_often() -> None:
     """Let the garbage collector run as often as a process needs that does not end.
 
-    The command line makes it run seldom, for short commands. Here, the releases and batches that are no longer used
+    The command line lets it run rarely, which suits short commands. Here, releases and batches that are unused
     would stay for minutes, and memory that was in use once is not returned. What was imported until now is never
     garbage: without it, a full collection takes a tenth of the time, in which no request is answered.
     """

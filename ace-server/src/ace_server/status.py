@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
@@ -15,7 +16,9 @@ from ace_server import audit, tables
 from ace_server.database import Database, now
 from ace_server.opening import book_opener
 from ace_server.settings import ServerSettings
-from ace_server.unlearned import why_unchanged
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
 
 __all__ = ["BookStatus", "Status", "books_of", "status_of"]
 
@@ -137,7 +140,7 @@ def _why_unchanged(database: Database, settings: ServerSettings, name: str) -> s
         return None
     try:
         with closing(book_opener(settings, database)(name)) as book:
-            return why_unchanged(book, last.id)
+            return _told_by_history(book, last.id)
     except SkillbookError as error:
         return f"its skillbook cannot be read ({error})"
 
@@ -183,3 +186,23 @@ def status_of(database: Database, settings: ServerSettings, *, known: audit.Audi
 def _by_state(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
     rows = connection.execute(sa.select(table.c.state, sa.func.count()).group_by(table.c.state)).all()
     return {str(state): int(count) for state, count in rows}
+
+
+def _told_by_history(book: Skillbook, batch: str) -> str:
+    """Return in words why a batch that has ended has changed no skill.
+
+    Args:
+        book: Its skillbook.
+        batch: The id of the batch, which is the name of its run.
+
+    Raises:
+        SkillbookError: The skillbook cannot be read.
+    """
+    store = book.store
+    versions = [] if store is None else [row.version for row in store.progress(batch) if row.version is not None]
+    later = book.history(min(versions) - 1) if versions else []
+    own = [entry for entry in later if entry.key is not None and entry.key.run == batch]
+    reasons = Counter(str(note.get("reason", "")) for entry in own for note in entry.skipped)
+    if not reasons:
+        return "the model found nothing to learn in its feedback"
+    return "; ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in reasons.most_common())

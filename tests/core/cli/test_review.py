@@ -214,7 +214,13 @@ def test_a_damaged_block_is_found_before_anything_is_decided(landed: Path, here:
     ("ids", "problem"),
     [
         ((FIRST, ACTIVE), f"the skill '{ACTIVE}' was neither accepted nor rejected, so nothing was changed"),
-        ((FIRST, SECOND), f"the skill '{SECOND}' is pending, so there is no decision to undo, so nothing was changed"),
+        (
+            (FIRST, SECOND),
+            (
+                f"the skill '{SECOND}' is pending: it was not accepted or rejected, or that was undone already, "
+                "so nothing was changed"
+            ),
+        ),
         ((FIRST, "sums-00009"), "has no skill 'sums-00009'"),
     ],
 )

@@ -256,7 +256,7 @@ def test_an_undone_rejection_is_a_proposal_again(store: Skillbook) -> None:
 @pytest.mark.parametrize(
     ("skill_id", "problem"),
     [
-        ("a-00002", "is pending, so there is no decision to undo"),
+        ("a-00002", "is pending: it was not accepted or rejected"),
         ("a-00003", "was neither accepted nor rejected"),
         ("a-00009", "no such skill"),
     ],

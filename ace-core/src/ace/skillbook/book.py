@@ -708,12 +708,12 @@ class Skillbook:
     def undo_decisions(self, skill_ids: Collection[str]) -> list[Skill]:
         """Undo the last acceptance or rejection of skills, and return them with the status and reason from before.
 
-        Other changes to a skill, such as a new text or counters, are kept. If one of the skills has no decision to
-        undo, none is changed.
+        Other changes to a skill, such as a new text or counters, are kept. If one of the skills was not
+        accepted or rejected, none is changed.
 
         Raises:
             SkillbookHistoryError: If the skillbook has no store.
-            ValueError: If one of the skills has no decision that still holds.
+            ValueError: If one of the skills was not accepted or rejected, or that was undone already.
         """
         check_names("skill_ids", skill_ids)
         with self._lock:

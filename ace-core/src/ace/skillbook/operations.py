@@ -363,14 +363,16 @@ def decision_undone(state: BookState, at: str, skill_id: str, before: Skill | No
         state: The state of the book.
         at: The current time.
         skill_id: The skill.
-        before: The skill as it was before that decision; None if there was no decision about it.
+        before: The skill as it was before that decision; None if it was never accepted or rejected.
 
     Raises:
-        EventRefusedError: If there is no such skill, or no decision about it that still holds.
+        EventRefusedError: If the skill does not exist, or its last acceptance or rejection has been undone already.
     """
     skill = _named(state, skill_id)
     if skill.is_pending:
-        raise EventRefusedError(f"the skill {skill_id!r} is pending, so there is no decision to undo")
+        raise EventRefusedError(
+            f"the skill {skill_id!r} is pending: it was not accepted or rejected, or that was undone already"
+        )
     if not (skill.is_active or skill.is_rejected):
         raise EventRefusedError(f"the skill {skill_id!r} was removed or merged into another one")
     if before is None or before.status == skill.status:

@@ -36,7 +36,7 @@ def command(
         ace undo maths-00001
 
     Args:
-        ids: The ids of the skills. If one of them has no decision to undo, none is changed.
+        ids: The ids of the skills. If one of them was not accepted or rejected, none is changed.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
