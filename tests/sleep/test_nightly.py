@@ -80,7 +80,7 @@ def test_without_a_scheduler_that_is_said(machine: Machine) -> None:
     with_program(machine, "other", RECORDS)
     done = machine.ace("sleep", "--no-model", "--nightly", "03:00")
     assert done.code == 1
-    assert "no systemd of the user, no launchd and no cron" in done.err
+    assert "no systemd of the user, launchd or cron was found" in done.err
 
 
 @pytest.mark.parametrize("time", ["25:00", "3", "03:60", "midnight"])
