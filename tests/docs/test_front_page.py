@@ -41,3 +41,10 @@ def test_both_show_the_installation_and_the_first_commands_first() -> None:
 
 def test_the_readme_fits_on_a_few_screens() -> None:
     assert len(README.splitlines()) <= 150
+
+
+def test_the_how_to_guides_have_at_most_twelve_pages_on_the_first_level() -> None:
+    index = (ROOT / "docs/how-to/index.md").read_text(encoding="utf-8")
+    [pages] = [block for block in index.split("```") if block.startswith("{toctree}")]
+    first_level = [line for line in pages.splitlines()[1:] if line and not line.startswith(":")]
+    assert 0 < len(first_level) <= 12
