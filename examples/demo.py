@@ -65,10 +65,8 @@ def learn_and_ask(folder: Path) -> int:
         print("Two idle cores take about a minute to fetch it the first time, and about two minutes for the rest.")
         code = ace("models", "pull", model.name, "--yes")
     if code != WRONG_USAGE:
-        print(
-            "\nIn some of these traces a person corrects the agent. Each correction becomes a rule, and is proven: the"
-        )
-        print("question is asked again, with the rule.")
+        print("\nIn some of these traces a person corrects the agent. In one, a call of a tool fails and another succeeds,")
+        print("and no person says anything. Each becomes a rule, which is proven: the question is asked again with it.")
         code = ace("learn", os.path.relpath(TRACES), "--skillbook", str(skillbook))
     if code == WRONG_USAGE:
         return code
@@ -109,6 +107,10 @@ def print_new_answers(skillbook: Path, skills: Sequence[Skill]) -> int:
     print_table(("question", "before", "after", "proven"), rows)
     right = [sum(sample[f"{side}_correct"] == 1 for sample in samples) for side in ("baseline", "learned")]
     print(f"\nRight: {right[0]} of {len(rows)} before, {right[1]} of {len(rows)} after.")
+    print("\nTo learn from your own logs:")
+    print("   ace inspect --all     # the logs of known agents on this machine; calls no model, writes nothing")
+    print("   ace learn FOLDER      # files and folders in any format")
+    print("   ace review            # decide what your agents are shown")
     return 0
 
 

@@ -81,21 +81,24 @@ RULES = {
     "they never praise": "Begin a release note with Fixed, Added or Removed.",
     "in cents": "Divide amounts of table orders by 100 to get euros.",
     "within one working day": "Above 200 euros, write that a colleague will call within one working day.",
+    "a number of six digits": "Pass an order to find_parcel as six digits.",
 }
 ANSWERS = {
     "Ticket 512": ("push hook rejected it", "t512-login-timeout"),
     "version 4.2": ("they never praise", "Fixed: the export of large tables."),
     "amount 125000": ("in cents", "1250.00 euros"),
     "order B-2231": ("within one working day", "A colleague will call within one working day."),
+    "order C-1044": ("a number of six digits", "find_parcel(order='001044')"),
     "Ticket 77": ("push hook rejected it", "t77-invoice-date"),
     "version 4.3": ("they never praise", "Fixed: the search finds accents."),
     "amount 8450": ("in cents", "84.50 euros"),
     "order C-1108": ("within one working day", "A colleague will call within one working day."),
+    "order C-1102": ("a number of six digits", "find_parcel(order='001102')"),
 }
 
 
 def corrected(request: ScriptedRequest) -> Mapping[str, Any] | str:
-    """A strong model that learns each correction, and answers rightly if and only if its rule is in the prompt."""
+    """A strong model that learns each correction and repaired call, and answers rightly only with its rule."""
     if request.role == "reflector":
         found = [rule for said, rule in RULES.items() if said in request.text]
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
@@ -126,7 +129,8 @@ def test_the_demo_ends_with_new_questions_before_and_after_learning(tmp_path: Pa
     printed = done.stdout
     table = printed[printed.index("question  ") :]
     assert [cell.strip() for cell in table.splitlines()[0].split("|")] == ["question", "before", "after", "proven"]
-    assert [line.rpartition("| ")[2] for line in table.splitlines() if line.endswith(("| yes", "| no"))] == ["yes"] * 4
-    assert "84.50 euros (right)" in table and table.count("(wrong)") == 4
-    assert printed.endswith("Right: 0 of 4 before, 4 of 4 after.\n")
+    assert [line.rpartition("| ")[2] for line in table.splitlines() if line.endswith(("| yes", "| no"))] == ["yes"] * 5
+    assert "84.50 euros (right)" in table and table.count("(wrong)") == 5
+    assert "Right: 0 of 5 before, 5 of 5 after.\n" in printed
+    assert [line.split()[1] for line in printed.splitlines()[-3:]] == ["inspect", "learn", "review"]
     assert "from revenue.json, proven" in printed

@@ -289,7 +289,7 @@ def test_the_example_traces_of_the_repository_can_be_measured(here: Run) -> None
         model = ["--model", "openai/scripted", "--api-base", server.api_base]
         done = here("eval", ROOT / "examples" / "traces", "--split", "0.8", *model)
     assert done.code == 0, done.err
-    assert "4 of 8 runs have no time, so they are taken in the order found" in done.err
+    assert "5 of 9 runs have no time, so they are taken in the order found" in done.err
     assert "The other 2 have 2 mistakes. Repeated:" in done.out
     [learned] = [line for line in done.out.splitlines() if line.startswith("with skills")]
     assert "2 of 2" in learned
