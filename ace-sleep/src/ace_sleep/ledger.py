@@ -27,7 +27,11 @@ class NightRecord:
     reasons: dict[str, int] = field(default_factory=dict)
     """Why candidates were not proven, each with its number."""
     calls: int = 0
+    """The calls of the model."""
+    agent_runs: int = 0
+    """The runs of the agent that lessons were tried with."""
     cost: float = 0.0
+    """What both cost, in US dollars."""
     error: str = ""
     """Why it ended early; empty if it did not."""
 

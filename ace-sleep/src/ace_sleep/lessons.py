@@ -21,6 +21,7 @@ from ace_sleep.shell import shown_command
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
+    from ace_sleep.trials import Trial
 
 __all__ = ["Lesson", "Sighting", "word_with"]
 
@@ -28,6 +29,11 @@ _GRADES: Final = {"A": 2.0, "B": 1.0}
 _LONGEST_TEXT: Final = 300
 _LONGEST_QUOTE: Final = 200
 _SECTIONS: Final = {"A": "commands", "B": "fixes"}
+
+TOKENS_OF_PROMPT: Final = 400
+"""The size of a typical prompt for the words of a lesson, to estimate its price."""
+TOKENS_OF_ANSWER: Final = 60
+"""The size of a typical answer."""
 
 _PROMPT: Final = """\
 Coding agents made the same mistake in {sessions} of one software project. It was reproduced by running the commands.
@@ -73,6 +79,8 @@ class Lesson:
     proof: Proof
     wording: str = ""
     """The words of a model; empty for those that follow from the commands."""
+    trial: Trial | None = None
+    """What trying it with an agent showed."""
 
     @property
     def rank(self) -> float:
@@ -97,6 +105,14 @@ class Lesson:
     def _sessions(self) -> list[Session]:
         return list({sighting.session.key: sighting.session for sighting in self.sightings}.values())
 
+    def text(self, redactor: Redactor) -> str:
+        """Return the lesson as agents are shown it.
+
+        Args:
+            redactor: Replaces secrets.
+        """
+        return redactor.redact(self.wording or self._own_words())[:_LONGEST_TEXT]
+
     def staged(self, redactor: Redactor) -> StagedLesson:
         """Return the lesson as it enters the skillbook.
 
@@ -106,7 +122,7 @@ class Lesson:
         return StagedLesson(
             key=self.digest,
             section=_SECTIONS[self._pair.grade],
-            text=redactor.redact(self.wording or self._own_words())[:_LONGEST_TEXT],
+            text=self.text(redactor),
             evidence=redactor.redact("\n".join(self._evidence())),
             sessions=[redactor.redact_name(session.key) for session in self._sessions],
             task=redactor.redact(self._sessions[0].run.task)[:_LONGEST_TEXT],
@@ -155,8 +171,12 @@ class Lesson:
         counts = Counter(session.agent for session in self._sessions)
         agents = ", ".join(f"{agent} {count}" for agent, count in counts.most_common())
         seen = _times(len(self._sessions), "session")
-        yield f"PROVEN by running (grade {self._pair.grade}), seen in {seen} ({agents})"
+        tried = self.trial if self.trial and self.trial.verdict == "proven" else None
+        by_agent = f" and by {tried.agent} (grade C)" if tried else ""
+        yield f"PROVEN by running (grade {self._pair.grade}){by_agent}, seen in {seen} ({agents})"
         yield from evidence_lines(self._pair, self.proof)
+        if self.trial:
+            yield str(self.trial)
         for sighting in self.sightings:
             if sighting.pair.said:
                 started = sighting.session.run.started

@@ -14,7 +14,7 @@ from ace.logs import Run, Step
 from ace_sleep.edits import Edit, edits_of
 from ace_sleep.shell import is_looking, programs, purposes, shown_command
 
-__all__ = ["CommandPair", "Grade", "ShellCall", "error_line", "is_same_line", "mine", "needs_network"]
+__all__ = ["CommandPair", "Grade", "ShellCall", "error_line", "is_same_line", "mine", "needs_network", "shell_calls"]
 
 Grade = Literal["A", "B"]
 """How a lesson is proven: A by two commands in the same state, B by one command before and after an edit."""
@@ -105,7 +105,7 @@ def mine(run: Run) -> list[CommandPair]:
     Args:
         run: The session.
     """
-    calls = list(_shell_calls(run.steps))
+    calls = list(shell_calls(run.steps))
     edits = list(_edits(run.steps))
     found: list[CommandPair] = []
     done: set[str] = set()
@@ -190,7 +190,12 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shell_calls(steps: Sequence[Step]) -> Iterator[ShellCall]:
+def shell_calls(steps: Sequence[Step]) -> Iterator[ShellCall]:
+    """Yield the commands in the steps of a run that have a result, in order.
+
+    Args:
+        steps: The steps.
+    """
     for at, step, result in _calls(steps):
         arguments = _arguments(step.content)
         command = _command(arguments)

@@ -1,0 +1,172 @@
+"""Lessons are tried with real coding agents, which follow a script: what counts is what they do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.sleep.conftest import Machine
+from tests.sleep.test_night import LESSON
+from tests.support.agent_sessions import CHECK, DIRECTLY, MISTAKE, RIGHT, Replace, Shell, new_repo
+from tests.support.coding_agents import AGENTS, NODE, CodingAgent
+from tests.support.scripted_agents_model import Action, Turn
+
+CLAUDE, CODEX = (agent for agent in AGENTS if agent.name in ("claude", "codex"))
+TITLES = {"claude": "Claude Code", "codex": "Codex CLI"}
+Behaviour = Callable[[Turn], list[str]]
+
+
+def obedient(turn: Turn) -> list[str]:
+    """What an agent does that makes the mistake unless it knows the lesson."""
+    return [RIGHT] if LESSON in turn.prompt else [DIRECTLY, RIGHT]
+
+
+@contextmanager
+def tried_with(machine: Machine, agent: CodingAgent, behaviour: Behaviour) -> Iterator[list[Turn]]:
+    """Let the agent of the machine run the commands of a behaviour, and yield what it asks its model."""
+    turns: list[Turn] = []
+
+    def script(turn: Turn) -> Action:
+        turns.append(turn)
+        commands = behaviour(turn)
+        return agent.shell(commands[turn.results]) if turn.results < len(commands) else "All tests pass now."
+
+    with agent.model(script) as model:
+        name, text = agent.settings
+        if name:
+            (machine.home / name).parent.mkdir(parents=True, exist_ok=True)
+            (machine.home / name).write_text(text.replace("MODEL_URL", model.url), encoding="utf-8")
+        variables = {name: value.replace("MODEL_URL", model.url) for name, value in agent.environment.items()}
+        programs = machine.home.parent / "programs"
+        programs.mkdir(exist_ok=True)
+        link = programs / agent.name
+        if not link.exists():
+            link.symlink_to(agent.find())
+        machine.environ = {**variables, "PATH": f"{programs}:{NODE}:{os.environ['PATH']}"}
+        yield turns
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+def test_a_lesson_is_proven_by_the_agent_if_it_makes_the_mistake_only_without(
+    machine: Machine, agent: CodingAgent
+) -> None:
+    machine.codex(*MISTAKE)
+    kept = machine.repo.bytes()
+    with tried_with(machine, agent, obedient) as turns:
+        before = files_in(machine.home)
+        found = machine.sleep("--prove-with", agent.name, "--yes")
+        after = files_in(machine.home)
+        again = machine.sleep("--prove-with", agent.name, "--yes")
+    [lesson] = found["lessons"]
+    title = TITLES[agent.name]
+    assert lesson["evidence"][0].startswith(f"PROVEN by running (grade A) and by {title} (grade C), seen in 1 session")
+    tried = f'{title} on "Make the tests green": success in 0 of 3 runs without the lesson, 3 of 3 with it'
+    assert tried in lesson["evidence"]
+    assert (found["agent_runs"], found["calls"]) == (6, 0)
+    assert len(turns) == 3 * 3 + 3 * 2
+    assert {path for path in after - before if ".local/state/ace/sleep" not in path} == set()
+    assert (again["sessions"], again["agent_runs"]) == (0, 0)
+    assert machine.repo.bytes() == kept
+
+
+def test_what_the_agent_says_does_not_count(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, lambda turn: ["true"] if LESSON in turn.prompt else [DIRECTLY]):
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
+    assert lesson["evidence"][0].startswith("PROVEN by running (grade A), seen in")
+    assert "success in 0 of 3 runs without the lesson, 0 of 3 with it" in lesson["evidence"][-1]
+
+
+def test_a_lesson_that_the_agent_does_not_need_is_not_proven_by_it(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, lambda turn: [RIGHT]):
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
+    assert "by Claude Code" not in lesson["evidence"][0]
+    assert "success in 3 of 3 runs without the lesson, 3 of 3 with it" in lesson["evidence"][-1]
+
+
+def test_a_lesson_that_makes_the_agent_worse_is_not_proposed(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, lambda turn: [DIRECTLY, RIGHT] if LESSON in turn.prompt else [RIGHT]):
+        found = machine.sleep("--prove-with", "claude", "--yes")
+    assert (found["lessons"], found["reasons"]) == ([], {"worse": 1})
+
+
+def test_a_run_that_breaks_the_check_is_no_success(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, lambda turn: [RIGHT, "echo 'check:; false' > Makefile"]):
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
+    assert "success in 0 of 3 runs without the lesson, 0 of 3 with it" in lesson["evidence"][-1]
+
+
+def test_of_a_lesson_about_an_edit_the_changed_files_and_the_check_count(machine: Machine) -> None:
+    files = {"run_tests.py": CHECK.replace('"SRC_ROOT" not in os.environ', "open('shop.py').read() != 'price = 3\\n'")}
+    machine.repo = new_repo(machine.home.parent / "other", {**files, "shop.py": "price = 4\n"})
+    repair = "sed -i s/4/3/ shop.py"
+    wrong = Shell(DIRECTLY, "RuntimeError: SRC_ROOT is not set", 1)
+    machine.codex(wrong, Replace("shop.py", "price = 4", "price = 3"), Shell(DIRECTLY, "1 passed"))
+    cheat = "sed -i s/sys.exit/print/ run_tests.py"
+    with tried_with(machine, CLAUDE, lambda turn: [repair] if "change `shop.py`" in turn.prompt else [cheat]):
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
+    assert lesson["evidence"][0].startswith("PROVEN by running (grade B) and by Claude Code (grade C)")
+
+
+def test_an_agent_whose_model_cannot_be_reached_is_a_failure_and_the_sessions_stay_to_be_done(
+    machine: Machine,
+) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, obedient):
+        pass
+    done = machine.ace("sleep", "--no-model", "--prove-with", "claude", "--yes")
+    assert done.code == 1
+    assert "Claude Code did not work: " in done.err
+    assert "the sessions are looked at again next time" in done.err
+    assert len(machine.sleep()["lessons"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [(("--calls", "5"), "the budget of 5 calls is spent"), (("--budget", "0"), "the budget of $0 is spent")],
+)
+def test_a_lesson_is_proposed_without_the_agent_when_the_budget_does_not_suffice(
+    machine: Machine, option: tuple[str, str], reason: str
+) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, obedient) as turns:
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes", *option)["lessons"]
+    assert lesson["evidence"][-1] == f"Not tried with Claude Code: {reason}"
+    assert turns == []
+
+
+def test_the_budget_in_money_is_checked_before_each_run(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, obedient):
+        found = machine.sleep("--prove-with", "claude", "--yes", "--budget", "0.003")
+    assert 0.003 < found["cost"] < 0.006
+    assert found["agent_runs"] < 6
+    assert "the budget of $0.003 is spent" in found["lessons"][0]["evidence"][-1]
+
+
+def test_the_user_is_asked_once_before_an_agent_is_given_sessions(machine: Machine) -> None:
+    machine.codex(*MISTAKE)
+    with tried_with(machine, CLAUDE, obedient) as turns:
+        done = machine.ace("sleep", "--no-model", "--prove-with", "claude")
+        assert (done.code, turns) == (2, [])
+        assert "1 session of Codex CLI, in shop" in done.err
+        assert "their first prompts are given to Claude Code, in at most 30 runs" in done.err
+        assert "the price is not known" in done.err
+
+
+def test_an_agent_that_is_not_installed_is_a_usage_error(machine: Machine, tmp_path: Path) -> None:
+    machine.environ = {"PATH": "/usr/bin:/bin"}
+    done = machine.ace("sleep", "--no-model", "--prove-with", "codex")
+    assert (done.code, done.err) == (2, "ace: --prove-with: the program codex is not on PATH\n")
+
+
+def files_in(folder: Path) -> set[str]:
+    """Return the names of all files in a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
