@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,7 @@ from ace.skillbook import Skillbook
 from ace_sleep.projects import Project, project_of
 from ace_sleep.repository import find_repository
 
-__all__ = ["MOST_LINES", "block_texts", "publish", "skillbooks_of"]
+__all__ = ["MOST_LINES", "publish", "skillbooks_of"]
 
 MOST_LINES: Final = 40
 """The most lessons in the block; the newest ones are in it."""
@@ -50,31 +50,18 @@ def publish(project: Project) -> list[Path]:
     """
     with Skillbook.open(project.skillbook) as book:
         lessons = [f"- {' '.join(skill.content.split())}" for skill in book.skills()][-MOST_LINES:]
-    texts = block_texts(project.root, lessons, project.published())
-    project.note_published(lessons)
-    return [file for file, text in texts.items() if _is_written(file, text)]
-
-
-def block_texts(root: Path, lessons: Sequence[str], earlier: Sequence[str] = ()) -> dict[Path, str]:
-    """Return the texts of the blocks that show lessons to coding agents, by the files.
-
-    Args:
-        root: The folder of the repository.
-        lessons: The lines of the lessons.
-        earlier: The lines that they replace.
-
-    Raises:
-        OSError: The file is a link that leads out of the repository.
-        ManagedBlockError: The marks in the file do not form one block.
-    """
-    path = own_file(root / "AGENTS.md")
-    block = read_managed_block(path.read_bytes() if path.exists() else b"")
+    path = own_file(project.root / "AGENTS.md")
+    before = path.read_bytes() if path.exists() else b""
+    block = read_managed_block(before)
     if block is None and not lessons:
-        return {}
+        return []
+    earlier = project.published()
     kept = [line for line in (block or "").splitlines() if line not in earlier]
-    importing = [own_file(root / name) for name in _READ_INSTEAD if (root / name).exists()]
+    importing = [own_file(project.root / name) for name in _READ_INSTEAD if (project.root / name).exists()]
+    project.note_published(lessons)
     texts = {path: "\n".join([*kept, *(lesson for lesson in lessons if lesson not in kept)])}
-    return texts | {other: _IMPORT for other in importing if other != path and not _imports(other)}
+    texts |= {other: _IMPORT for other in importing if other != path and not _imports(other)}
+    return [file for file, text in texts.items() if _is_written(file, text)]
 
 
 def _imports(path: Path) -> bool:

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from ace.integrations import ManagedBlockError, write_managed_block
+from ace.integrations import own_file
 from ace.logs import Run, read_runs
 from ace.redaction import Redactor
 from ace_sleep.agents import CodingAgent
 from ace_sleep.budget import Budget, BudgetSpentError
 from ace_sleep.mining import CommandPair, ShellCall, error_line, is_same_line, shell_calls
 from ace_sleep.proof import folder_of, last_line
-from ace_sleep.publishing import block_texts
 from ace_sleep.repository import NoCopyError, Repository, copy_at
 from ace_sleep.sandbox import Access, Limits, Place, Sandbox, SandboxError
 from ace_sleep.shell import doing, programs
@@ -106,7 +105,7 @@ class Trials:
                 sum(self._succeeds(text, task, pair, run, repository, commit) for _ in range(RUNS))
                 for text in ("", lesson)
             ]
-        except (BudgetSpentError, NoCopyError, SandboxError, ManagedBlockError, OSError) as error:
+        except (BudgetSpentError, NoCopyError, SandboxError, OSError) as error:
             return Trial(agent=self.agent.title, task=shown, skipped=str(error))
         return Trial(agent=self.agent.title, task=shown, without=counts[0], with_lesson=counts[1])
 
@@ -117,8 +116,8 @@ class Trials:
         folder = self.scratch / f"trial-{next(self._numbers)}"
         try:
             place = copy_at(repository, commit, folder, shows_copy_as_root=self.sandbox.shows_copy_as_root)
-            for path, text in block_texts(place.tree, [f"- {lesson}"] if lesson else []).items():
-                write_managed_block(path, text)
+            if lesson:
+                _show(lesson, place.tree)
             runs = self.ask(task, place, folder_of("", run, place))
             calls = [call for own in runs for call in shell_calls(own.steps)]
             return self._is_followed(pair, calls, place, folder_of(pair.worked.folder, run, place))
@@ -167,6 +166,14 @@ class Trials:
         """Return the names of the files that differ from the commit; git runs in the sandbox, as the copy may lie."""
         listed = self.sandbox.run("git status --porcelain --untracked-files=all", place).output
         return {os.path.basename(line[3:].strip('"')) for line in listed.splitlines()}
+
+
+def _show(lesson: str, tree: Path) -> None:
+    """Add a lesson to the files of a copy that agents read."""
+    others = [tree / name for name in ("CLAUDE.md", "GEMINI.md") if (tree / name).exists()]
+    for path, line in [(tree / "AGENTS.md", f"- {lesson}"), *((other, "@AGENTS.md") for other in others)]:
+        with own_file(path).open("a", encoding="utf-8") as file:  # not through a link that leads out of the copy
+            file.write(f"\n{line}\n")
 
 
 def _is_mistake(pair: CommandPair, call: ShellCall) -> bool:
