@@ -21,6 +21,7 @@ from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.sandbox import Limits, Sandbox
 from ace_sleep.sessions import Session, SessionFile, read_sessions
+from ace_sleep.unproven import Unproven
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -166,8 +167,30 @@ class Night:
         for lesson in lessons[MOST_LESSONS:]:
             open_keys |= _keys(lesson.sightings)
         staged = self._stage(lessons[:MOST_LESSONS], record, open_keys)
+        staged += self._unproven(found, MOST_LESSONS - len(staged), record, open_keys)
         self._note_done(found, open_keys)
         return record, staged
+
+    def _unproven(self, found: Found, room: int, record: NightRecord, open_keys: set[str]) -> list[Staged]:
+        """Stage what several sessions show but nothing proves, as far as there is room."""
+        unproven = Unproven(self.redactor, self.client, lambda: self.cost_so_far() < self.budget)
+        unproven.outage = self.outage
+        unproven.note(found.sessions)
+        projects = [project_of(pairs[0][1]) for pairs in found.sessions.values()]
+        staged = [
+            Staged(project, lesson, id)
+            for project, lessons in unproven.lessons(projects, room)
+            for lesson in lessons
+            for id in project.stage([lesson])
+        ]
+        record.unproven = len(staged)
+        record.calls += unproven.calls
+        open_keys |= unproven.open_keys
+        if unproven.outage is not None:
+            self.outage, record.error = unproven.outage, str(unproven.outage)
+        elif unproven.open_keys and not record.error:
+            record.error = f"the budget of ${self.budget:g} is spent; the other sessions are looked at next time"
+        return staged
 
     def _candidates(
         self, project: Project, pairs: Sequence[tuple[Session, Repository]]
