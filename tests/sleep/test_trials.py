@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.support.scripted_agents_model import Action, Turn
 
 CLAUDE, CODEX = (agent for agent in AGENTS if agent.name in ("claude", "codex"))
 TITLES = {"claude": "Claude Code", "codex": "Codex CLI"}
-Behaviour = Callable[[Turn], list[str]]
+Behaviour = Callable[[Turn], Sequence[Action]]
 
 
 def obedient(turn: Turn) -> list[str]:
@@ -27,13 +27,16 @@ def obedient(turn: Turn) -> list[str]:
 
 @contextmanager
 def tried_with(machine: Machine, agent: CodingAgent, behaviour: Behaviour) -> Iterator[list[Turn]]:
-    """Let the agent of the machine run the commands of a behaviour, and yield what it asks its model."""
+    """Let the agent of the machine run the commands and call the tools of a behaviour, and yield its turns."""
     turns: list[Turn] = []
 
     def script(turn: Turn) -> Action:
         turns.append(turn)
-        commands = behaviour(turn)
-        return agent.shell(commands[turn.results]) if turn.results < len(commands) else "All tests pass now."
+        acts = behaviour(turn)
+        if turn.results == len(acts):
+            return "All tests pass now."
+        act = acts[turn.results]
+        return agent.shell(act) if isinstance(act, str) else act
 
     with agent.model(script) as model:
         name, text = agent.settings

@@ -31,8 +31,10 @@ class Budget:
     seconds: float = 1800.0
     calls: int = 60
     cost_of_model: Callable[[], float] = lambda: 0.0
-    made: int = field(default=0, init=False)
-    """The calls and runs so far."""
+    calls_made: int = field(default=0, init=False)
+    """The calls of the model so far."""
+    runs_made: int = field(default=0, init=False)
+    """The runs of an agent so far."""
     _paid: float = field(default=0.0, init=False)
     _began: float = field(default_factory=time.monotonic, init=False)
 
@@ -46,6 +48,22 @@ class Budget:
         """Whether no further command is run."""
         return time.monotonic() - self._began > self.seconds
 
+    def spent(self, calls: int = 1) -> str:
+        """Return why something may not begin; empty if it may.
+
+        Args:
+            calls: How many calls or runs it takes.
+        """
+        if self.is_time_over:
+            return f"the time of {self.seconds / 60:g} minutes is over"
+        if self.cost >= self.usd:
+            return f"the budget of ${self.usd:g} is spent"
+        return (
+            f"the budget of {self.calls} calls is spent"
+            if self.calls_made + self.runs_made + calls > self.calls
+            else ""
+        )
+
     def check(self, calls: int = 1) -> None:
         """Check that something may begin.
 
@@ -55,16 +73,12 @@ class Budget:
         Raises:
             BudgetSpentError: It may not.
         """
-        if self.is_time_over:
-            raise BudgetSpentError(f"the time of {self.seconds / 60:g} minutes is over")
-        if self.cost >= self.usd:
-            raise BudgetSpentError(f"the budget of ${self.usd:g} is spent")
-        if self.made + calls > self.calls:
-            raise BudgetSpentError(f"the budget of {self.calls} calls is spent")
+        if reason := self.spent(calls):
+            raise BudgetSpentError(reason)
 
     def note_call(self) -> None:
         """Count a call of the model, whose cost is known elsewhere."""
-        self.made += 1
+        self.calls_made += 1
 
     def note_run(self, stored: Sequence[Run]) -> None:
         """Count a run of an agent, with its cost if that is known.
@@ -72,7 +86,7 @@ class Budget:
         Args:
             stored: The sessions that it stored, which may include those of sub-agents.
         """
-        self.made += 1
+        self.runs_made += 1
         self._paid += sum(map(cost_of, stored))
 
 

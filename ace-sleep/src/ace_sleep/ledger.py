@@ -24,6 +24,8 @@ class NightRecord:
     candidates: int = 0
     proven: int = 0
     staged: int = 0
+    unproven: int = 0
+    """How many lessons were proposed that nothing proves."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why candidates were not proven, each with its number."""
     calls: int = 0

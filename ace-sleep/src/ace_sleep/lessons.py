@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from ace.redaction import Redactor
 from ace_sleep.mining import CommandPair, ShellCall, error_line
-from ace_sleep.projects import Project, StagedLesson
+from ace_sleep.projects import LessonFacts, Project, StagedLesson
 from ace_sleep.proof import Proof, evidence_lines
 from ace_sleep.sessions import Session
 from ace_sleep.shell import shown_command
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
     from ace_sleep.trials import Trial
 
-__all__ = ["Lesson", "Sighting", "word_with"]
+__all__ = ["Lesson", "Sighting", "digest_of", "remark_key", "short_text", "word_with"]
 
 _GRADES: Final = {"A": 2.0, "B": 1.0}
 _LONGEST_TEXT: Final = 300
@@ -127,7 +127,19 @@ class Lesson:
             sessions=[redactor.redact_name(session.key) for session in self._sessions],
             task=redactor.redact(self._sessions[0].run.task)[:_LONGEST_TEXT],
             error=redactor.redact(error_line(self._pair.failed.output)),
+            also=[remark_key(redactor.redact_name(session), redactor.redact(said)) for session, said in self._said()],
+            about=self._facts(redactor),
         )
+
+    def _said(self) -> Iterator[tuple[str, str]]:
+        """Yield what a person said between the commands, with the session: it needs no further lesson."""
+        yield from ((seen.session.key, seen.pair.said) for seen in self.sightings if seen.pair.said)
+
+    def _facts(self, redactor: Redactor) -> LessonFacts:
+        if self._pair.grade == "B":
+            return LessonFacts()
+        failed, worked = self._first.shown(self._pair.failed), self._first.shown(self._pair.worked)
+        return LessonFacts(command=redactor.redact(worked), mistake=redactor.redact(failed))
 
     def prompt(self, redactor: Redactor) -> str:
         """Return what a model is asked for the words of the lesson. It is not shown how the lesson was proven.
@@ -189,6 +201,26 @@ class Lesson:
 def digest_of(key: str) -> str:
     """Return a short name of what sightings have in common."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def remark_key(session: str, said: str) -> str:
+    """Return a short name of what a person said in a session.
+
+    Args:
+        session: The key of the session, without secrets.
+        said: The words, without secrets.
+    """
+    return digest_of(f"S\n{session}\n{short_text(said)}")
+
+
+def short_text(text: str) -> str:
+    """Return a text on one line, cut where it is too long.
+
+    Args:
+        text: What someone said.
+    """
+    squeezed = " ".join(text.split())
+    return squeezed if len(squeezed) <= _LONGEST_TEXT else f"{squeezed[:_LONGEST_TEXT]} ..."
 
 
 def _files(pair: CommandPair) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ace.protocols import LLMCallError, UnusableAnswerError
 from ace.redaction import Redactor
+from ace.skill import Skill
 from ace_sleep.agents import CodingAgent
 from ace_sleep.budget import Budget, BudgetSpentError
 from ace_sleep.ledger import Ledger, NightRecord
@@ -22,7 +23,10 @@ from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.sandbox import Limits, Sandbox
 from ace_sleep.sessions import Session, SessionFile, read_sessions
+from ace_sleep.skills import files_of
 from ace_sleep.trials import AgentFailedError, Trials
+from ace_sleep.triggers import try_trigger
+from ace_sleep.unproven import Unproven
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -165,8 +169,43 @@ class Night:
         for lesson in lessons[MOST_LESSONS:]:
             open_keys |= _keys(lesson.sightings)
         staged = self._stage(lessons[:MOST_LESSONS], record, open_keys)
+        staged += self._unproven(found, MOST_LESSONS - len(staged), record, open_keys)
+        record.calls, record.agent_runs = self.budget.calls_made, self.budget.runs_made
         self._note_done(found, open_keys)
         return record, staged
+
+    def _unproven(self, found: Found, room: int, record: NightRecord, open_keys: set[str]) -> list[Staged]:
+        """Stage what several sessions show but nothing proves, as far as there is room."""
+        unproven = Unproven(self.redactor, self.client, self.budget)
+        unproven.outage = self.outage if isinstance(self.outage, LLMCallError) else None
+        unproven.note(found.sessions)
+        projects = [project_of(pairs[0][1]) for pairs in found.sessions.values()]
+        staged: list[Staged] = []
+        try:
+            for project, lessons in unproven.lessons(projects, room):
+                for lesson in lessons:
+                    ready = self._triggered(project, lesson)
+                    staged += [Staged(project, ready, id) for id in project.stage([ready])]
+        except (LLMCallError, AgentFailedError) as error:
+            self.outage, record.error = error, str(error)
+            open_keys |= {session.key for pairs in found.sessions.values() for session, _ in pairs}
+        record.unproven = len(staged)
+        open_keys |= unproven.open_keys
+        if unproven.outage is not None:
+            self.outage, record.error = unproven.outage, str(unproven.outage)
+        elif unproven.open_keys and not record.error:
+            record.error = f"{self.budget.spent()}; the other sessions are looked at next time"
+        return staged
+
+    def _triggered(self, project: Project, lesson: StagedLesson) -> StagedLesson:
+        """Return a lesson, with what makes the agent open it if it becomes a skill folder."""
+        if self.agent is None or lesson.about.lands != "folder":
+            return lesson
+        repository = find_repository(str(project.root))
+        assert repository is not None, "its sessions were found in it"
+        files = files_of(Skill("lesson-00001", lesson.section, lesson.text), lesson.about, project.root)
+        trigger = try_trigger(self._trials(), self.client, lesson, files, repository)
+        return replace(lesson, evidence=f"{lesson.evidence}\n{trigger}")
 
     def _candidates(
         self, project: Project, pairs: Sequence[tuple[Session, Repository]]
@@ -222,7 +261,7 @@ class Night:
         staged: list[Staged] = []
         for number, proven in enumerate(lessons):
             try:
-                lesson = self._tried(self._worded(proven, record), record)
+                lesson = self._tried(self._worded(proven), record)
             except BudgetSpentError as error:
                 record.error = f"{error}; the other sessions are looked at next time"
             except (LLMCallError, AgentFailedError) as error:
@@ -242,7 +281,7 @@ class Night:
         ready = lesson.staged(self.redactor)
         return [Staged(lesson.project, ready, id) for id in lesson.project.stage([ready])]
 
-    def _worded(self, lesson: Lesson, record: NightRecord) -> Lesson | None:
+    def _worded(self, lesson: Lesson) -> Lesson | None:
         """Return a lesson with the words of the model; None if that says that there is nothing to learn."""
         if self.client is None:
             return lesson
@@ -251,7 +290,6 @@ class Night:
             wording = word_with(self.client, lesson, self.redactor)
         except UnusableAnswerError:
             wording = ""  # the words that follow from the commands are used
-        record.calls += 1
         self.budget.note_call()
         return None if wording is None else replace(lesson, wording=wording)
 
@@ -262,7 +300,17 @@ class Night:
         first = lesson.sightings[0]
         repository = find_repository(first.root)
         assert repository is not None, "commands were run in copies of it"
-        trials = Trials(
+        text, run = lesson.text(self.redactor), first.session.run
+        trial = self._trials().compare(text, first.pair, run, repository, lesson.proof.commit)
+        self.say(f"{lesson.project.name}: {trial}")
+        if trial.verdict == "worse":
+            record.reasons["worse"] = record.reasons.get("worse", 0) + 1
+            return None
+        return replace(lesson, trial=trial)
+
+    def _trials(self) -> Trials:
+        assert self.agent is not None
+        return Trials(
             agent=self.agent,
             sandbox=self.sandbox,
             scratch=self.scratch,
@@ -270,17 +318,6 @@ class Night:
             redactor=self.redactor,
             limits=self.limits,
         )
-        text, run = lesson.text(self.redactor), first.session.run
-        before = self.budget.made
-        try:
-            trial = trials.compare(text, first.pair, run, repository, lesson.proof.commit)
-        finally:
-            record.agent_runs += self.budget.made - before
-        self.say(f"{lesson.project.name}: {trial}")
-        if trial.verdict == "worse":
-            record.reasons["worse"] = record.reasons.get("worse", 0) + 1
-            return None
-        return replace(lesson, trial=trial)
 
     def _note_done(self, found: Found, open_keys: set[str]) -> None:
         """Remember the sessions that are done; a file is done if all of its sessions are."""

@@ -10,6 +10,7 @@ import itertools
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -113,14 +114,27 @@ class Trials:
         self, lesson: str, task: str, pair: CommandPair, run: Run, repository: Repository, commit: str
     ) -> bool:
         self.budget.check()
-        folder = self.scratch / f"trial-{next(self._numbers)}"
-        try:
-            place = copy_at(repository, commit, folder, shows_copy_as_root=self.sandbox.shows_copy_as_root)
+        with self.copied(repository, commit) as place:
             if lesson:
                 _show(lesson, place.tree)
             runs = self.ask(task, place, folder_of("", run, place))
             calls = [call for own in runs for call in shell_calls(own.steps)]
             return self._is_followed(pair, calls, place, folder_of(pair.worked.folder, run, place))
+
+    @contextmanager
+    def copied(self, repository: Repository, commit: str) -> Iterator[Place]:
+        """Make a copy for one run, and remove it afterwards.
+
+        Args:
+            repository: What to copy.
+            commit: The commit.
+
+        Raises:
+            NoCopyError: The commit cannot be checked out.
+        """
+        folder = self.scratch / f"trial-{next(self._numbers)}"
+        try:
+            yield copy_at(repository, commit, folder, shows_copy_as_root=self.sandbox.shows_copy_as_root)
         finally:
             if folder.exists():
                 remove_tree(folder)

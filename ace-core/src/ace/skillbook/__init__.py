@@ -23,6 +23,7 @@ from ace.skillbook.selection import SourceSummary
 from ace.skillbook.text_changes import BookMark
 
 if TYPE_CHECKING:
+    from ace.skillbook.folders import SKILL_FILE, SkillFolder, skill_folders
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff, compared_skills
     from ace.skillbook.locations import has_scheme, shown_location
     from ace.skillbook.store import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ace.skillbook.timeline import BookSize, BookSizes, SkillChange, SkillTimeline
 
 __all__ = [
+    "SKILL_FILE",
     "AlreadyCommittedError",
     "AppliedOperation",
     "BlameEntry",
@@ -56,6 +58,7 @@ __all__ = [
     "PromptParts",
     "SampleKey",
     "SkillChange",
+    "SkillFolder",
     "SkillRow",
     "SkillTimeline",
     "Skillbook",
@@ -75,6 +78,7 @@ __all__ = [
     "compared_skills",
     "has_scheme",
     "shown_location",
+    "skill_folders",
 ]
 
 
@@ -90,8 +94,10 @@ __getattr__, __dir__ = lazy_exports(
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
+        "SKILL_FILE": "folders",
         "SampleKey": "store",
         "SkillChange": "timeline",
+        "SkillFolder": "folders",
         "SkillRow": "store",
         "SkillTimeline": "timeline",
         "SkillbookDiff": "history",
@@ -102,5 +108,6 @@ __getattr__, __dir__ = lazy_exports(
         "compared_skills": "history",
         "has_scheme": "locations",
         "shown_location": "locations",
+        "skill_folders": "folders",
     },
 )
