@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -162,6 +163,34 @@ def test_the_user_is_asked_once_before_an_agent_is_given_sessions(machine: Machi
         assert "1 session of Codex CLI, in shop" in done.err
         assert "their first prompts are given to Claude Code, in at most 30 runs" in done.err
         assert "the price is not known" in done.err
+
+
+def test_the_estimated_price_follows_from_what_the_sessions_cost(machine: Machine) -> None:
+    path = machine.claude(*MISTAKE)
+    cost = {"type": "cost-state", "sessionId": path.stem, "totalCostUSD": 0.25}
+    path.write_text(f"{path.read_text('utf-8')}{json.dumps(cost)}\n", encoding="utf-8")
+    with tried_with(machine, CLAUDE, obedient):
+        machine.environ = {**machine.environ, "ACE_MODEL": "openai/gpt-4o-mini", "OPENAI_API_KEY": "k"}
+        done = machine.ace("sleep", "--prove-with", "claude")
+    assert done.code == 2
+    assert "is sent to openai/gpt-4o-mini, in short calls (less than $0.01)" in done.err
+    assert "in at most 30 runs on copies of the repositories (about $7.50 at most)" in done.err
+
+
+def test_an_agent_is_given_no_secret_and_only_its_own_variables(machine: Machine) -> None:
+    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB"
+    path = machine.claude(*MISTAKE)
+    path.write_text(
+        path.read_text("utf-8").replace("Make the tests", f"With {secret} make the tests"), encoding="utf-8"
+    )
+    (machine.home / ".claude" / "settings.json").write_text('{"hooks": {}, "env": {"OTHER": "of settings"}}', "utf-8")
+    with tried_with(machine, CLAUDE, lambda turn: ["env"]) as turns:
+        machine.environ = {**machine.environ, "OTHER_KEY": "of the environment"}
+        machine.sleep("--prove-with", "claude", "--yes")
+    assert len(turns) == 12
+    assert "ANTHROPIC_BASE_URL" in turns[-1].prompt
+    for text in (secret, "of settings", "of the environment"):
+        assert not any(text in turn.prompt for turn in turns)
 
 
 def test_an_agent_that_is_not_installed_is_a_usage_error(machine: Machine, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def bridge(hosts: Sequence[Host]) -> Iterator[int]:
         try:
             yield theirs.fileno()
         finally:
-            theirs.shutdown(socket.SHUT_RDWR)  # the thread waits for that, whoever has a copy of the descriptor
+            theirs.shutdown(socket.SHUT_RDWR)  # ends the thread, even if a child has a copy of the descriptor
             forwarding.join()
 
 

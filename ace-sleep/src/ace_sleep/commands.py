@@ -53,6 +53,11 @@ _REASONS: Final = {
     "harmful": "are never run again",
     "not reproducible": "cannot be reproduced",
 }
+_CENT: Final = 0.01
+_CHARACTERS_PER_TOKEN: Final = 4
+_TOKENS_OF_PROMPT: Final = 600
+"""The size of our own prompts, with the schema of the answer."""
+_TOKENS_OF_ANSWER: Final = 100
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -241,23 +246,27 @@ def _recipients(model: str | None, agent: CodingAgent | None) -> Iterator[_Recip
     from ace_sleep.trials import RUNS
 
     if model is not None:
-        what = f"what failed and what worked in them is sent to {model}, in at most {MOST_LESSONS} short calls a night"
-        yield _Recipient(model, what, lambda found: _price_of_words(model))
+        what = f"what failed, what worked and what people said in them is sent to {model}, in short calls"
+        yield _Recipient(model, what, lambda found: _price_of_calls(model, found))
     if agent is not None:
         runs = 2 * RUNS * MOST_LESSONS
         what = f"their first prompts are given to {agent.title}, in at most {runs} runs on copies of the repositories"
         yield _Recipient(agent.title, what, lambda found: _price_of_runs(found, runs))
 
 
-def _price_of_words(model: str) -> float | None:
+def _price_of_calls(model: str, found: Found) -> float | None:
+    """Return the price of a call for each lesson and each session, which contains what was said; None if not known."""
     from ace.providers import price_of_model
-    from ace_sleep.lessons import TOKENS_OF_ANSWER, TOKENS_OF_PROMPT
     from ace_sleep.night import MOST_LESSONS
 
     price = price_of_model(model)
     if price is None:
         return None
-    return MOST_LESSONS * (TOKENS_OF_PROMPT * price.input_usd + TOKENS_OF_ANSWER * price.output_usd) / 1e6
+    runs = [session.run for pairs in found.sessions.values() for session, _ in pairs]
+    said = sum(len(step.content) for run in runs for step in run.steps if step.kind == "message")
+    calls = MOST_LESSONS + len(runs)
+    sent = calls * _TOKENS_OF_PROMPT + said // _CHARACTERS_PER_TOKEN
+    return (sent * price.input_usd + calls * _TOKENS_OF_ANSWER * price.output_usd) / 1e6
 
 
 def _price_of_runs(found: Found, runs: int) -> float | None:
@@ -293,8 +302,10 @@ def _told(recipient: _Recipient, found: Found | None) -> str:
     if found is None:
         return recipient.what
     price = recipient.price(found)
-    estimate = "the price is not known" if price is None else f"at most about ${price:.2f}" if price else "no charge"
-    return f"{recipient.what} ({estimate})"
+    if price is None:
+        return f"{recipient.what} (the price is not known)"
+    about = f"about ${price:.2f} at most" if price >= _CENT else "less than $0.01" if price else "no charge"
+    return f"{recipient.what} ({about})"
 
 
 def _about(found: Found) -> str:

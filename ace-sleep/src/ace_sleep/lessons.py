@@ -30,11 +30,6 @@ _LONGEST_TEXT: Final = 300
 _LONGEST_QUOTE: Final = 200
 _SECTIONS: Final = {"A": "commands", "B": "fixes"}
 
-TOKENS_OF_PROMPT: Final = 400
-"""The size of a typical prompt for the words of a lesson, to estimate its price."""
-TOKENS_OF_ANSWER: Final = 60
-"""The size of a typical answer."""
-
 _PROMPT: Final = """\
 Coding agents made the same mistake in {sessions} of one software project. It was reproduced by running the commands.
 Write the lesson as one sentence of at most 30 words for the instructions that an agent of this project reads before it

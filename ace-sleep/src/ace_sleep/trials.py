@@ -127,7 +127,7 @@ class Trials:
 
         Args:
             repository: What to copy.
-            commit: The commit.
+            commit: What to check out.
 
         Raises:
             NoCopyError: The commit cannot be checked out.
