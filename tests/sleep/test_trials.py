@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +15,10 @@ import pytest
 
 from tests.sleep.conftest import Machine
 from tests.sleep.test_night import LESSON
+from tests.sleep.test_replay import is_running
 from tests.support.agent_sessions import CHECK, DIRECTLY, MISTAKE, RIGHT, Replace, Shell, new_repo
 from tests.support.coding_agents import AGENTS, NODE, CodingAgent
+from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_agents_model import Action, Turn
 
 CLAUDE, CODEX = (agent for agent in AGENTS if agent.name in ("claude", "codex"))
@@ -197,6 +202,35 @@ def test_an_agent_that_is_not_installed_is_a_usage_error(machine: Machine, tmp_p
     machine.environ = {"PATH": "/usr/bin:/bin"}
     done = machine.ace("sleep", "--no-model", "--prove-with", "codex")
     assert (done.code, done.err) == (2, "ace: --prove-with: the program codex is not on PATH\n")
+
+
+def test_nothing_is_left_of_an_agent_after_a_kill(machine: Machine) -> None:
+    """Killed while the agent runs a command: both end too, and the next start removes the copy of its credentials."""
+    machine.codex(*MISTAKE)
+    credentials = {"claudeAiOauth": {"accessToken": "secret of the user", "expiresAt": 4102444800000}}
+    path = machine.home / ".claude" / ".credentials.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(credentials), encoding="utf-8")
+    kept = machine.repo.bytes()
+    waiting = "python3 -c 'import time; time.sleep(98765)' 98765.1234"
+    with tried_with(machine, CLAUDE, lambda turn: [waiting]):
+        process = subprocess.Popen(
+            [ACE, "sleep", "--no-model", "--prove-with", "claude", "--yes"],
+            cwd=machine.repo.root,
+            env={**command_environment(machine.home, machine.environ), "HOME": str(machine.home)},
+        )
+        while not is_running(b"98765.1234"):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        while is_running(b"98765.1234"):
+            time.sleep(0.05)
+    assert any(name.endswith(".credentials.json") for name in files_in(machine.state))
+    shutil.rmtree(machine.home / ".codex")
+    machine.sleep()
+    assert not any(name.endswith(".credentials.json") for name in files_in(machine.state))
+    assert machine.repo.bytes() == kept
 
 
 def files_in(folder: Path) -> set[str]:

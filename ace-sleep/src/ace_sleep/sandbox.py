@@ -256,7 +256,9 @@ def _bound(place: Place, hidden: Sequence[str], access: Access | None) -> Iterat
     }
     if access is not None:
         found[_HOME_INSIDE] = (str(access.home), True)
-        found[os.path.realpath("/etc/hosts")] = (str(access.write_hosts_file()), False)
+        names = os.path.realpath("/etc/hosts")
+        if os.path.isfile(names):  # a missing one could not be covered without creating it
+            found[names] = (str(access.write_hosts_file()), False)
     found[str(place.root)] = (str(place.tree), True)
     found[str(place.root / ".git" / "shared")] = (str(place.objects), False)
     for name in _DEPENDENCIES:
