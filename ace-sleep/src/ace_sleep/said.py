@@ -227,7 +227,7 @@ def _staged(remarks: Sequence[Remark], text: str, always: str, *, is_personal: b
     return StagedLesson(
         key=remarks[0].key,
         also=[remark.key for remark in remarks[1:]],
-        section="wishes",
+        section="preferences" if is_personal else "wishes",
         text=text,
         evidence="\n".join(
             [f"NOT PROVEN (grade E): people said it in {agents_in(notes)}{where}", *quotes, *([alone] if alone else [])]
