@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ace_sleep.lessons import digest_of
+from ace_sleep.lessons import digest_of, short_text
 from ace_sleep.notes import Rejection, SessionNotes, subject_of
 from ace_sleep.projects import LessonFacts, StagedLesson
 from ace_sleep.shell import harm_of
@@ -82,7 +82,7 @@ def _ask_first(
     rejection: Rejection, sessions: Sequence[SessionNotes], where: str, section: str = "wishes"
 ) -> StagedLesson:
     said = [(note, other.why) for note in sessions for other in note.rejections if _without_reason(other) == rejection]
-    reasons = [f'  {note.day or "once"}, {note.agent}: "{why}"' for note, why in said if why]
+    reasons = [f'  {note.day or "once"}, {note.agent}: "{short_text(why)}"' for note, why in said if why]
     evidence = [f"NOT PROVEN (grade E): rejected in {agents_in(sessions)}", *(reasons or ["  No reason was given."])]
     return StagedLesson(
         key=digest_of(f"E\n{rejection.verb}\n{rejection.subject}"),
