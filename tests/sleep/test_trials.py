@@ -178,7 +178,7 @@ def test_the_estimated_price_follows_from_what_the_sessions_cost(machine: Machin
         machine.environ = {**machine.environ, "ACE_MODEL": "openai/gpt-4o-mini", "OPENAI_API_KEY": "k"}
         done = machine.ace("sleep", "--prove-with", "claude")
     assert done.code == 2
-    assert "is sent to openai/gpt-4o-mini, in short calls (less than $0.01)" in done.err
+    assert "for each of at most 5 lessons a night (less than $0.01)" in done.err
     assert "in at most 30 runs on copies of the repositories (about $7.50 at most)" in done.err
 
 

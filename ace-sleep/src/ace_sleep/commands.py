@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ace_sleep.agents import CodingAgent
     from ace_sleep.ledger import NightRecord
     from ace_sleep.night import Found, Staged
+    from ace_sleep.upkeep import LiveLesson
 
 __all__ = ["app"]
 
@@ -246,7 +247,10 @@ def _recipients(model: str | None, agent: CodingAgent | None) -> Iterator[_Recip
     from ace_sleep.trials import RUNS
 
     if model is not None:
-        what = f"what failed, what worked and what people said in them is sent to {model}, in short calls"
+        what = (
+            f"what failed and what worked in them, and what you said in them, is sent to {model}: one short call for "
+            f"each session in which you replied, and for each of at most {MOST_LESSONS} lessons a night"
+        )
         yield _Recipient(model, what, lambda found: _price_of_calls(model, found))
     if agent is not None:
         runs = 2 * RUNS * MOST_LESSONS
@@ -382,7 +386,9 @@ def _summary(record: NightRecord, found: Found) -> str:
     counts = [counted(record.sessions, "session"), counted(record.candidates, "candidate")]
     reasons = [f"{number} {_REASONS[verdict]}" for verdict, number in record.reasons.items()]
     reasons += [f"{number} sessions {reason}" for reason, number in found.skipped.items()]
-    return f"{', '.join(counts)}, {record.proven} reproduced" + (f": {', '.join(reasons)}" if reasons else "")
+    unproven = f", {record.unproven} proposed without proof" if record.unproven else ""
+    found_out = f"{', '.join(counts)}, {record.proven} reproduced{unproven}"
+    return found_out + (f": {', '.join(reasons)}" if reasons else "")
 
 
 @dataclass(frozen=True)
@@ -390,8 +396,14 @@ class _ProjectStatus:
     """The lessons of a project."""
 
     root: str
-    live: list[str]
+    live: list[LiveLesson]
     pending: int
+
+
+def _about_live(lesson: LiveLesson) -> str:
+    where = "a skill folder" if lesson.lands == "folder" else "the block"
+    used = f"used in {counted(lesson.uses, 'session')}, failed in {lesson.failures}"
+    return f"[{lesson.id}] in {where} since {lesson.since[:10]}: {used}"
 
 
 @app.command
@@ -407,15 +419,17 @@ def status(*, as_json: Json = False) -> int:
     """
     from ace.skillbook import Skillbook
     from ace_sleep.ledger import last_nights
-    from ace_sleep.projects import all_projects
+    from ace_sleep.projects import all_projects, personal_project
+    from ace_sleep.upkeep import live_lessons
     from ace_sleep.workspace import state_folder
 
     nights = list(last_nights(state_folder()))
     projects = []
-    for project in all_projects():
+    personal = personal_project()
+    for project in [*all_projects(), *([personal] if personal.skillbook.is_file() else [])]:
         with Skillbook.open(project.skillbook) as book:
-            live = [skill.content for skill in book.skills()]
-            projects.append(_ProjectStatus(str(project.root), live, len(book.pending_skills())))
+            pending = len(book.pending_skills())
+        projects.append(_ProjectStatus(str(project.root), live_lessons(project), pending))
     spent = sum(night["cost"] for night in nights)
     if as_json:
         last_night = nights[-1] if nights else None
@@ -434,11 +448,11 @@ def status(*, as_json: Json = False) -> int:
         last = nights[-1]
         print_text(
             f"last night   {last['at']}: {counted(last['sessions'], 'session')}, {last['candidates']} candidates, "
-            f"{last['proven']} proven, {last['staged']} proposed"
+            f"{last['proven']} proven, {last['staged'] + last['unproven']} proposed"
         )
         print_text(f"spent        ${spent:.2f} in {counted(len(nights), 'night')}")
     for found in projects:
-        print_text(f"{found.root}: {len(found.live)} in AGENTS.md, {found.pending} pending")
-        for text in found.live:
-            print_text(f"  - {text}")
+        print_text(f"{found.root}: {counted(len(found.live), 'lesson')} live, {found.pending} pending")
+        for lesson in found.live:
+            print_text(f"  - {lesson.text}\n    {_about_live(lesson)}")
     return DONE

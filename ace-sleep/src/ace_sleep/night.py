@@ -18,7 +18,7 @@ from ace_sleep.budget import Budget, BudgetSpentError
 from ace_sleep.ledger import Ledger, NightRecord
 from ace_sleep.lessons import Lesson, Sighting, digest_of, word_with
 from ace_sleep.mining import mine
-from ace_sleep.projects import Project, StagedLesson, project_of
+from ace_sleep.projects import Project, StagedLesson, all_projects, project_of
 from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.sandbox import Limits, Sandbox
@@ -27,6 +27,7 @@ from ace_sleep.skills import files_of
 from ace_sleep.trials import AgentFailedError, Trials
 from ace_sleep.triggers import try_trigger
 from ace_sleep.unproven import Unproven
+from ace_sleep.upkeep import lessons_to_remove
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -170,9 +171,19 @@ class Night:
             open_keys |= _keys(lesson.sightings)
         staged = self._stage(lessons[:MOST_LESSONS], record, open_keys)
         staged += self._unproven(found, MOST_LESSONS - len(staged), record, open_keys)
+        staged += self._upkeep()
         record.calls, record.agent_runs = self.budget.calls_made, self.budget.runs_made
         self._note_done(found, open_keys)
         return record, staged
+
+    def _upkeep(self) -> list[Staged]:
+        """Stage proposals to remove accepted lessons."""
+        return [
+            Staged(project, lesson, id)
+            for project in all_projects()
+            for lesson in list(lessons_to_remove(project, self.sandbox, self.scratch, self.limits))
+            for id in project.stage([lesson])
+        ]
 
     def _unproven(self, found: Found, room: int, record: NightRecord, open_keys: set[str]) -> list[Staged]:
         """Stage what several sessions show but nothing proves, as far as there is room."""

@@ -29,6 +29,7 @@ __all__ = ["Correction", "Notes", "Rejection", "SessionNotes", "note_of", "subje
 _MOST_SESSIONS: Final = 300
 """The newest sessions of a project; older ones are forgotten."""
 _LONGEST: Final = 300
+_LONGEST_REASON: Final = 1000
 _READERS: Final = frozenset({"cat", "head", "tail", "sed", "nl", "less", "bat"})
 _READ_PATHS: Final = ("file_path", "filePath", "path", "absolute_path", "target_file", "filename")
 _SKILL_TOOLS: Final = ("skill", "command", "name")
@@ -250,7 +251,7 @@ def _rejections(run: Run, root: Path, redactor: Redactor) -> Iterator[Rejection]
             why = _said_next(run.steps[results[id(result)] + 1 :])
             for found in _rejected_by(step, run, root):
                 yield Rejection(
-                    verb=found.verb, subject=redactor.redact(found.subject), why=short_text(redactor.redact(why))
+                    verb=found.verb, subject=redactor.redact(found.subject), why=redactor.redact(why)[:_LONGEST_REASON]
                 )
 
 

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ace_sleep.lessons import digest_of
+from ace_sleep.lessons import digest_of, short_text
 from ace_sleep.notes import Rejection, SessionNotes, subject_of
 from ace_sleep.projects import LessonFacts, StagedLesson
 from ace_sleep.shell import harm_of
@@ -58,7 +58,7 @@ def personal_rejections(projects: Mapping[str, Iterable[SessionNotes]]) -> Itera
     for rejection, of_projects in found.items():
         if len(of_projects) > 1:
             sessions = [session for part in of_projects.values() for session in part]
-            yield rejection, _ask_first(rejection, sessions, f"in {len(of_projects)} repositories")
+            yield rejection, _ask_first(rejection, sessions, f"in {len(of_projects)} repositories", "preferences")
 
 
 def _rejections(notes: Sequence[SessionNotes]) -> Mapping[Rejection, list[SessionNotes]]:
@@ -78,13 +78,15 @@ def _without_reason(rejection: Rejection) -> Rejection:
     return Rejection(verb=rejection.verb, subject=rejection.subject)
 
 
-def _ask_first(rejection: Rejection, sessions: Sequence[SessionNotes], where: str) -> StagedLesson:
+def _ask_first(
+    rejection: Rejection, sessions: Sequence[SessionNotes], where: str, section: str = "wishes"
+) -> StagedLesson:
     said = [(note, other.why) for note in sessions for other in note.rejections if _without_reason(other) == rejection]
-    reasons = [f'  {note.day or "once"}, {note.agent}: "{why}"' for note, why in said if why]
+    reasons = [f'  {note.day or "once"}, {note.agent}: "{short_text(why)}"' for note, why in said if why]
     evidence = [f"NOT PROVEN (grade E): rejected in {agents_in(sessions)}", *(reasons or ["  No reason was given."])]
     return StagedLesson(
         key=digest_of(f"E\n{rejection.verb}\n{rejection.subject}"),
-        section="wishes",
+        section=section,
         text=f"Ask before you {rejection.verb} {rejection.subject}: a person rejected that {where}.",
         evidence="\n".join(evidence),
         sessions=[note.session for note in sessions],

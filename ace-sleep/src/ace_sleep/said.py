@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Remark", "ask_for_lessons", "corrections_in", "has_replies", "remarks_in"]
 
 _LONGEST: Final = 300
+_LONGEST_REMARK: Final = 1000
+"""Lines are kept, because they show what a person only pasted."""
 _MOST_REMARKS: Final = 60
 _CALLS_SHOWN: Final = 3
 """How many calls before a message of a person are shown."""
@@ -117,7 +119,7 @@ def corrections_in(run: Run, client: LLMClientLike, redactor: Redactor) -> list[
     found = judged_trace({**trace, "corrections": []}, named, redactor)["corrections"]
     return [
         Correction(
-            said=short_text(correction["correction"]),
+            said=correction["correction"][:_LONGEST_REMARK],
             wrong=short_text(correction["wrong"]),
             failed=_failed_later(run, correction["correction"]),
         )
@@ -222,12 +224,12 @@ def _says(remark: Remark, words: str) -> bool:
 def _staged(remarks: Sequence[Remark], text: str, always: str, *, is_personal: bool) -> StagedLesson:
     notes = list({remark.note.session: remark.note for remark in remarks}.values())
     where = f" and {len({remark.place for remark in remarks})} repositories" if is_personal else ""
-    quotes = [f'  {remark.note.day or "once"}, {remark.note.agent}: "{remark.said}"' for remark in remarks]
+    quotes = [f'  {remark.note.day or "once"}, {remark.note.agent}: "{short_text(remark.said)}"' for remark in remarks]
     alone = f'  said once, with "{always}"' if len(notes) == 1 else ""
     return StagedLesson(
         key=remarks[0].key,
         also=[remark.key for remark in remarks[1:]],
-        section="wishes",
+        section="preferences" if is_personal else "wishes",
         text=text,
         evidence="\n".join(
             [f"NOT PROVEN (grade E): people said it in {agents_in(notes)}{where}", *quotes, *([alone] if alone else [])]

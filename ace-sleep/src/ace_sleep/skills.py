@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ace.skill import Skill
-from ace.skillbook import SKILL_FILE, skill_folders
+from ace.skillbook import SKILL_FILE, as_skill_folders
 from ace_sleep.projects import LessonFacts
 from ace_sleep.shell import harm_of
 
@@ -31,7 +31,7 @@ def files_of(skill: Skill, facts: LessonFacts, root: Path) -> Mapping[str, bytes
     Raises:
         ValueError: It has no valid name.
     """
-    [folder] = skill_folders([skill])
+    [folder] = as_skill_folders([skill])
     if not _NAME.match(folder.name):
         raise ValueError(f"{folder.name!r} is not a valid name for a skill folder")
     files = {SKILL_FILE: folder.text().encode()}

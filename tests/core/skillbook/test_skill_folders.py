@@ -12,7 +12,7 @@ from skills_ref.validator import validate
 
 from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
-from ace.skillbook.folders import write_skill_folders
+from ace.skillbook.skill_folders import write_skill_folders
 from ace.updates import UpdateBatch, UpdateOperation
 
 QUESTION = "How long is the pier, in metres?"

@@ -23,9 +23,9 @@ from ace.skillbook.selection import SourceSummary
 from ace.skillbook.text_changes import BookMark
 
 if TYPE_CHECKING:
-    from ace.skillbook.folders import SKILL_FILE, SkillFolder, skill_folders
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff, compared_skills
     from ace.skillbook.locations import has_scheme, shown_location
+    from ace.skillbook.skill_folders import SKILL_FILE, SkillFolder, as_skill_folders
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
@@ -75,10 +75,10 @@ __all__ = [
     "StoredEvent",
     "UpdateReport",
     "VersionConflictError",
+    "as_skill_folders",
     "compared_skills",
     "has_scheme",
     "shown_location",
-    "skill_folders",
 ]
 
 
@@ -94,10 +94,10 @@ __getattr__, __dir__ = lazy_exports(
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
-        "SKILL_FILE": "folders",
+        "SKILL_FILE": "skill_folders",
         "SampleKey": "store",
         "SkillChange": "timeline",
-        "SkillFolder": "folders",
+        "SkillFolder": "skill_folders",
         "SkillRow": "store",
         "SkillTimeline": "timeline",
         "SkillbookDiff": "history",
@@ -105,9 +105,9 @@ __getattr__, __dir__ = lazy_exports(
         "StoredBook": "store",
         "StoredEvent": "store",
         "VersionConflictError": "store",
+        "as_skill_folders": "skill_folders",
         "compared_skills": "history",
         "has_scheme": "locations",
         "shown_location": "locations",
-        "skill_folders": "folders",
     },
 )

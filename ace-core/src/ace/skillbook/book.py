@@ -290,7 +290,7 @@ class Skillbook:
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
-        from ace.skillbook.folders import write_skill_folder  # only needed for text
+        from ace.skillbook.skill_folders import write_skill_folder  # only needed for text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
 

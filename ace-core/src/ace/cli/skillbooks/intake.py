@@ -16,9 +16,9 @@ from ace.cli.skillbooks.opening import is_store
 from ace.cli.skillbooks.selection import part_of
 from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
-from ace.skillbook.folders import SKILL_FILE
 from ace.skillbook.json_file import whole_file
 from ace.skillbook.locations import has_scheme, shown_location
+from ace.skillbook.skill_folders import SKILL_FILE
 from ace.skillbook.text_formats import bullet_lines_in, has_skills
 
 __all__ = [

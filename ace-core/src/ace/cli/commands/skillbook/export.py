@@ -19,7 +19,7 @@ from ace.cli.questions import ask
 from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import is_store, location_of, opened
 from ace.skillbook import Skillbook, shown_location
-from ace.skillbook.folders import foreign_files, write_skill_folders
+from ace.skillbook.skill_folders import foreign_files, write_skill_folders
 
 if TYPE_CHECKING:
     from ace.environments import Sample
