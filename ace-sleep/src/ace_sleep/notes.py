@@ -194,7 +194,7 @@ def _done(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def _worked(commands: Sequence[ShellCall], run: Run, root: Path, redactor: Redactor) -> Iterator[str]:
-    """Yield the commands that worked; an empty text keeps apart what was not done in one go."""
+    """Yield the commands that worked; an empty text keeps apart what was not done in a row."""
     for call in commands:
         if call.failed or not _is_kept(call, redactor):
             yield ""
@@ -234,7 +234,7 @@ def _read_with(step: Step) -> list[str]:
 
 
 def _inside(paths: Sequence[str], run: Run, root: Path, redactor: Redactor) -> tuple[str, ...]:
-    """Return paths relative to the repository, without those outside of it and those that are no files."""
+    """Return paths relative to the repository, without those outside of it, and without folders."""
     found = []
     for path in dict.fromkeys(paths):
         relative = os.path.relpath(os.path.realpath(os.path.join(run.cwd, path)), root)

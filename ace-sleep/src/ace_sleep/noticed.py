@@ -11,6 +11,7 @@ import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from ace_sleep.lessons import digest_of, short_text
@@ -191,18 +192,20 @@ def _free_name(name: str, taken: set[str]) -> str:
     )
 
 
-def read_every_time(notes: Iterable[SessionNotes]) -> Iterator[StagedLesson]:
-    """Yield a lesson for each file that all of three sessions or more have read.
+def read_every_time(notes: Iterable[SessionNotes], root: Path) -> Iterator[StagedLesson]:
+    """Yield a lesson for each file that all of three sessions or more have read, and that still exists.
 
     Args:
         notes: The sessions of a project.
+        root: The folder of the repository.
     """
     every = [note for note in notes if note.read or note.worked or note.failed]
     if len(every) < _FEWEST_READERS:
         return
     counts = Counter(path for note in every for path in note.read)
     for path, count in counts.items():
-        if count == len(every) and path.rpartition("/")[2] not in _OWN_FILES and not path.endswith("SKILL.md"):
+        is_own = path.rpartition("/")[2] in _OWN_FILES or path.endswith("/SKILL.md")
+        if count == len(every) and not is_own and (root / path).is_file():
             yield StagedLesson(
                 key=digest_of(f"R\n{path}"),
                 section="files",

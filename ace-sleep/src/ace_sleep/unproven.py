@@ -103,7 +103,7 @@ class Unproven:
         structural = [
             *rejected_calls(notes, used),
             *procedures(notes, _names_taken(project), str(project.root)),
-            *read_every_time(notes),
+            *read_every_time(notes, project.root),
         ]
         return [*found, *(lesson for lesson in structural if lesson.key not in known)][:room]
 

@@ -1,4 +1,4 @@
-"""What became of accepted lessons: how often sessions used them since, and which should go."""
+"""Accepted lessons: how often sessions have used them since, and which should be removed."""
 
 from __future__ import annotations
 
