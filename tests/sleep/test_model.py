@@ -54,9 +54,8 @@ def test_the_model_sees_no_secret_and_not_how_the_lesson_is_proven(asking: Machi
     secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB"
     asking.claude(WRONG, Said(f"Never! The token is {secret}"), Shell(RIGHT, "1 passed"))
     assert asking.ace("sleep", "--yes").code == 0
-    [request] = server.requests
-    assert secret not in request.text
-    assert "2 of 2 runs" not in request.text
+    assert len(server.requests) > 1  # also what the person said
+    assert not any(secret in request.text or "2 of 2 runs" in request.text for request in server.requests)
 
 
 @pytest.mark.parametrize("answer", ["", "Do not run anything.", f"Line one `{RIGHT}`\n{'x' * 400}"])

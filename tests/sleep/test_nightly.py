@@ -41,7 +41,9 @@ def test_cron_gets_one_line_and_keeps_the_others(machine: Machine) -> None:
     first, second = (machine.home / "cron").read_text("utf-8").splitlines()
     assert first == "5 4 * * * backup"
     assert second.startswith("30 4 * * * PATH=")
-    assert second.endswith("/ace sleep --budget 0.5 --minutes 30 --agent codex --no-model # ace sleep --nightly")
+    assert second.endswith(
+        "/ace sleep --budget 0.5 --minutes 30 --calls 60 --agent codex --no-model # ace sleep --nightly"
+    )
     assert second in done.out
     assert machine.ace("sleep", "--off").out == "removed: the line in the crontab\n"
     assert (machine.home / "cron").read_text("utf-8") == "5 4 * * * backup\n"
@@ -70,7 +72,16 @@ def test_launchd_gets_an_agent(machine: Machine) -> None:
     path = machine.home / "Library" / "LaunchAgents" / "ace.sleep.plist"
     found = plistlib.loads(path.read_bytes())
     assert found["StartCalendarInterval"] == {"Hour": 3, "Minute": 5}
-    assert found["ProgramArguments"][1:] == ["sleep", "--budget", "0.5", "--minutes", "30", "--no-model"]
+    assert found["ProgramArguments"][1:] == [
+        "sleep",
+        "--budget",
+        "0.5",
+        "--minutes",
+        "30",
+        "--calls",
+        "60",
+        "--no-model",
+    ]
     assert calls(machine) == [f"load -w {path}"]
     assert machine.ace("sleep", "--off").code == 0
     assert not path.exists()

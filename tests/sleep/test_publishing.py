@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.skillbook import Skillbook
+from ace.updates import UpdateBatch, UpdateOperation
 from tests.sleep.conftest import Machine
 from tests.sleep.test_night import LESSON
 from tests.support.agent_sessions import BEGAN, DIRECTLY, MISTAKE, RIGHT, RULE, Said, Shell, new_repo
@@ -24,6 +26,12 @@ def accepted(machine: Machine, code: int = 0) -> str:
     return done.err
 
 
+def pending(book: Skillbook, text: str, section: str = "commands") -> str:
+    """Add a pending skill, and return its id."""
+    batch = UpdateBatch("", [UpdateOperation("ADD", section, text, pending="for now")])
+    return book.apply_update(batch).applied[0].skill_id
+
+
 def test_text_outside_the_block_is_not_changed(machine: Machine) -> None:
     own = "# Rules\r\n\r\nBe kind.\r\n"
     (machine.repo.root / "AGENTS.md").write_bytes(own.encode())
@@ -33,12 +41,31 @@ def test_text_outside_the_block_is_not_changed(machine: Machine) -> None:
     assert LESSON in found
 
 
-def test_what_else_is_in_the_block_is_kept(machine: Machine) -> None:
+def test_the_block_of_another_skillbook_is_kept(machine: Machine) -> None:
     block = f"<!-- ace:skills begin (x) -->\n{SKILLS}\n<!-- ace:skills end -->\n"
     (machine.repo.root / "AGENTS.md").write_text(block, encoding="utf-8")
     accepted(machine)
     text = (machine.repo.root / "AGENTS.md").read_text("utf-8")
-    assert text.splitlines()[1:3] == [SKILLS, f"- {LESSON}"]
+    assert text.startswith(f"{block}\n<!-- ace:sleep begin")
+    assert f"\n- {LESSON}\n<!-- ace:sleep end -->\n" in text
+
+
+def test_the_skillbook_of_a_project_and_the_lessons_have_a_block_each(machine: Machine) -> None:
+    """Also if the settings of the project name the same file: neither writer overwrites what the other one wrote."""
+    (machine.repo.root / "ace.toml").write_text('skillbook = "skills.db"\nblock = "AGENTS.md"\n', encoding="utf-8")
+    (machine.repo.root / "AGENTS.md").write_text("# Rules\n", encoding="utf-8")
+    with Skillbook.open(machine.repo.root / "skills.db") as book:
+        own = pending(book, "Add slowly.", "sums")
+    accepted(machine)
+    assert machine.ace("review", "--accept", own).code == 0
+    both = (machine.repo.root / "AGENTS.md").read_text("utf-8")
+    assert LESSON in both
+    assert "Add slowly." in both
+    assert machine.ace("undo", "commands-00001").code == 0
+    one = (machine.repo.root / "AGENTS.md").read_text("utf-8")
+    assert (LESSON in one, "Add slowly." in one) == (False, True)
+    assert machine.ace("undo", own).code == 0
+    assert (machine.repo.root / "AGENTS.md").read_text("utf-8") == "# Rules\n"
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", "GEMINI.md"])
@@ -67,7 +94,7 @@ def test_a_link_is_not_followed_out_of_the_repository(machine: Machine, tmp_path
 def test_a_lesson_that_was_rejected_later_is_removed_from_the_file(machine: Machine) -> None:
     accepted(machine)
     assert machine.ace("review", "--reject", "commands-00001", "--because", "No longer true.").code == 0
-    assert LESSON not in (machine.repo.root / "AGENTS.md").read_text("utf-8")
+    assert not (machine.repo.root / "AGENTS.md").exists()
 
 
 def test_no_live_file_is_written_before_the_lesson_is_accepted(machine: Machine) -> None:
@@ -108,5 +135,44 @@ def test_undo_removes_the_lesson_from_the_file_and_makes_it_pending_again(machin
     accepted(machine)
     done = machine.ace("undo", "commands-00001")
     assert done.code == 0, done.err
-    assert LESSON not in (machine.repo.root / "AGENTS.md").read_text("utf-8")
+    assert not (machine.repo.root / "AGENTS.md").exists()
     assert [skill["id"] for skill in machine.ace("review", "--json").data["pending"]] == ["commands-00001"]
+
+
+@pytest.mark.parametrize(
+    "own", [None, b"", b"# Rules", b"# Rules\n", b"# Rules\r\n\r\nBe kind.\r\n", b"\xef\xbb\xbf# Rules\n"]
+)
+def test_undo_restores_every_byte(machine: Machine, own: bytes | None) -> None:
+    for name in ("AGENTS.md", "GEMINI.md"):
+        if own is not None:
+            (machine.repo.root / name).write_bytes(own)
+    before = machine.repo.bytes()
+    accepted(machine)
+    assert machine.repo.bytes() != before
+    assert machine.ace("undo", "commands-00001").code == 0
+    assert machine.repo.bytes() == before
+
+
+def test_what_was_written_beside_the_block_meanwhile_is_kept_by_an_undo(machine: Machine) -> None:
+    accepted(machine)
+    path = machine.repo.root / "AGENTS.md"
+    path.write_text("# Rules\n\n" + path.read_text("utf-8") + "The end.\n", encoding="utf-8")
+    assert machine.ace("undo", "commands-00001").code == 0
+    assert path.read_text("utf-8") == "# Rules\nThe end.\n"
+
+
+def test_the_block_has_forty_lessons_at_most_and_the_first_ones_stay(machine: Machine) -> None:
+    machine.claude(*MISTAKE)
+    [lesson] = machine.sleep()["lessons"]
+    with Skillbook.open(lesson["skillbook"]) as book:
+        for number in range(39):
+            book.add_skill("commands", f"Lesson {number}.")
+    assert machine.ace("review", "--accept", lesson["id"]).code == 0
+    with Skillbook.open(lesson["skillbook"]) as book:
+        last = pending(book, "The last lesson.")
+    done = machine.ace("review", "--accept", last)
+    assert done.code == 1
+    assert f"40 lines is the most, so {last} is not written" in done.err
+    lines = (machine.repo.root / "AGENTS.md").read_text("utf-8").splitlines()
+    assert len([line for line in lines if line.startswith("- ")]) == 40
+    assert f"- {LESSON}" in lines

@@ -219,12 +219,12 @@ def test_nothing_is_left_after_a_kill(machine: Machine) -> None:
     before = machine.repo.bytes()
     environ = {**command_environment(machine.home), "HOME": str(machine.home)}
     process = subprocess.Popen([ACE, "sleep", "--no-model"], cwd=machine.repo.root, env=environ)
-    while not running():
+    while not is_running(b"98765.4321"):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    while running():
+    while is_running(b"98765.4321"):
         time.sleep(0.05)
     assert copies(machine)
     shutil.rmtree(machine.home / ".claude")
@@ -234,11 +234,11 @@ def test_nothing_is_left_after_a_kill(machine: Machine) -> None:
     assert machine.repo.git("worktree", "list").count("\n") == 0
 
 
-def running() -> bool:
-    """Whether the replayed command runs."""
+def is_running(words: bytes) -> bool:
+    """Whether a process with some words in its command runs."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"98765.4321" in path.read_bytes():
+            if words in path.read_bytes():
                 return True
         except OSError:  # it ended meanwhile
             continue

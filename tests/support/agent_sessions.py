@@ -94,7 +94,30 @@ class Said:
     text: str
 
 
-Act = Shell | Replace | Said
+@dataclass(frozen=True)
+class Answered:
+    """What the agent said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that the agent read."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A command or an edit that the person rejected, perhaps with a reason."""
+
+    wanted: Shell | Replace
+    why: str = ""
+
+
+Act = Shell | Replace | Said | Answered | Read | Rejected
+REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 WRONG = Shell(DIRECTLY, f"RuntimeError: {RULE}", 1)
 MISTAKE: Sequence[Act] = (WRONG, Shell(RIGHT, "1 passed"))
 
@@ -107,6 +130,7 @@ class ClaudeSession:
     cwd: Path
     began: datetime = BEGAN
     branch: str = "main"
+    task: str = "Make the tests green"
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def write(self, *acts: Act) -> Path:
@@ -120,29 +144,56 @@ class ClaudeSession:
             ids = {"uuid": str(uuid.uuid4()), "parentUuid": above, "isSidechain": False}
             lines.append({"type": kind, "message": message, "timestamp": when, **ids, **common, **more})
 
-        add("user", "Make the tests green")
+        def call(id: str, act: Shell | Replace | Read) -> None:
+            path = "" if isinstance(act, Shell) else str(self.cwd / act.path)
+            match act:
+                case Shell():
+                    name, given = "Bash", {"command": act.command}
+                case Replace():
+                    name, given = "Edit", {"file_path": path, "old_string": act.old, "new_string": act.new}
+                case Read():
+                    name, given = "Read", {"file_path": path}
+            add("assistant", [{"type": "tool_use", "id": id, "name": name, "input": given}])
+
+        add("user", self.task)
         for number, act in enumerate(acts):
             id = f"toolu_{number}"
             match act:
                 case Said():
                     add("user", act.text)
+                case Answered():
+                    add("assistant", [{"type": "text", "text": act.text}])
                 case Shell():
-                    add(
-                        "assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": act.command}}]
-                    )
+                    call(id, act)
                     text = f"Exit code {act.code}\n{act.output}" if act.code else act.output
                     result = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": bool(act.code)}
                     add("user", [result])
-                case Replace():
-                    edit = {"file_path": str(self.cwd / act.path), "old_string": act.old, "new_string": act.new}
-                    add("assistant", [{"type": "tool_use", "id": id, "name": "Edit", "input": edit}])
+                case Replace() | Read():
+                    call(id, act)
                     add("user", [{"type": "tool_result", "tool_use_id": id, "content": "done"}])
+                case Rejected():
+                    call(id, act.wanted)
+                    text = REJECTED + (f" To tell you how to proceed, the user said:\n{act.why}" if act.why else "")
+                    result = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": True}
+                    more = {"toolUseResult": "User rejected tool use", "toolDenialKind": "user-rejected"}
+                    add("user", [result], **more)
         add("assistant", [{"type": "text", "text": "Done."}])
         folder = self.home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(self.cwd))
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.id}.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         return path
+
+
+def codex_call(id: str, act: Shell | Replace | Read) -> dict[str, Any]:
+    """Return the call of a tool in a rollout of Codex CLI."""
+    if isinstance(act, Replace):
+        body = "".join(f"-{line}\n" for line in act.old.splitlines())
+        body += "".join(f"+{line}\n" for line in act.new.splitlines())
+        text = f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
+        return {"type": "custom_tool_call", "name": "apply_patch", "input": text, "call_id": id}
+    arguments = json.dumps({"cmd": act.command if isinstance(act, Shell) else f"cat {act.path}"})
+    return {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": id}
 
 
 @dataclass
@@ -153,6 +204,7 @@ class CodexSession:
     cwd: Path
     commit: str
     began: datetime = BEGAN
+    task: str = "Make the tests green"
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def write(self, *acts: Act) -> Path:
@@ -170,29 +222,34 @@ class CodexSession:
             content = [{"type": "input_text", "text": text}]
             add("response_item", {"type": "message", "role": "user", "content": content})
 
-        say("Make the tests green")
+        def answer(id: str, act: Shell | Replace | Read, output: str) -> None:
+            kind = "custom_tool_call_output" if isinstance(act, Replace) else "function_call_output"
+            add("response_item", {"type": kind, "call_id": id, "output": output})
+
+        say(self.task)
         for number, act in enumerate(acts):
             id = f"call_{number}"
             match act:
                 case Said():
                     say(act.text)
+                case Answered():
+                    content = [{"type": "output_text", "text": act.text}]
+                    add("response_item", {"type": "message", "role": "assistant", "content": content})
                 case Shell():
-                    arguments = json.dumps({"cmd": act.command})
-                    call = {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": id}
-                    add("response_item", call)
+                    add("response_item", codex_call(id, act))
                     item = {"type": "CommandExecution", "id": id, "exit_code": act.code}
                     add("event_msg", {"type": "item_completed", "item": item})
-                    output = f"Wall time: 0.1 seconds\nProcess exited with code {act.code}\nOutput:\n{act.output}"
-                    add("response_item", {"type": "function_call_output", "call_id": id, "output": output})
-                case Replace():
-                    body = "".join(f"-{line}\n" for line in act.old.splitlines())
-                    body += "".join(f"+{line}\n" for line in act.new.splitlines())
-                    patch = f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
-                    add(
-                        "response_item",
-                        {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": id},
-                    )
-                    add("response_item", {"type": "custom_tool_call_output", "call_id": id, "output": "Success."})
+                    code = f"Wall time: 0.1 seconds\nProcess exited with code {act.code}\nOutput:\n"
+                    answer(id, act, code + act.output)
+                case Replace() | Read():
+                    add("response_item", codex_call(id, act))
+                    answer(id, act, "Success.")
+                case Rejected():
+                    add("response_item", codex_call(id, act.wanted))
+                    what = "patch" if isinstance(act.wanted, Replace) else "exec command"
+                    answer(id, act.wanted, f"{what} rejected by user")
+                    if act.why:
+                        say(act.why)
         day = self.home / ".codex" / "sessions" / f"{self.began:%Y/%m/%d}"
         day.mkdir(parents=True, exist_ok=True)
         path = day / f"rollout-{self.began:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"

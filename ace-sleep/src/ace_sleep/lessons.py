@@ -14,15 +14,16 @@ from pydantic import BaseModel, Field
 
 from ace.redaction import Redactor
 from ace_sleep.mining import CommandPair, ShellCall, error_line
-from ace_sleep.projects import Project, StagedLesson
+from ace_sleep.projects import LessonFacts, Project, StagedLesson
 from ace_sleep.proof import Proof, evidence_lines
 from ace_sleep.sessions import Session
 from ace_sleep.shell import shown_command
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
+    from ace_sleep.trials import Trial
 
-__all__ = ["Lesson", "Sighting", "word_with"]
+__all__ = ["Lesson", "Sighting", "digest_of", "remark_key", "short_text", "word_with"]
 
 _GRADES: Final = {"A": 2.0, "B": 1.0}
 _LONGEST_TEXT: Final = 300
@@ -73,6 +74,8 @@ class Lesson:
     proof: Proof
     wording: str = ""
     """The words of a model; empty for those that follow from the commands."""
+    trial: Trial | None = None
+    """What trying it with an agent showed."""
 
     @property
     def rank(self) -> float:
@@ -97,6 +100,14 @@ class Lesson:
     def _sessions(self) -> list[Session]:
         return list({sighting.session.key: sighting.session for sighting in self.sightings}.values())
 
+    def text(self, redactor: Redactor) -> str:
+        """Return the lesson as agents are shown it.
+
+        Args:
+            redactor: Replaces secrets.
+        """
+        return redactor.redact(self.wording or self._own_words())[:_LONGEST_TEXT]
+
     def staged(self, redactor: Redactor) -> StagedLesson:
         """Return the lesson as it enters the skillbook.
 
@@ -106,12 +117,24 @@ class Lesson:
         return StagedLesson(
             key=self.digest,
             section=_SECTIONS[self._pair.grade],
-            text=redactor.redact(self.wording or self._own_words())[:_LONGEST_TEXT],
+            text=self.text(redactor),
             evidence=redactor.redact("\n".join(self._evidence())),
             sessions=[redactor.redact_name(session.key) for session in self._sessions],
             task=redactor.redact(self._sessions[0].run.task)[:_LONGEST_TEXT],
             error=redactor.redact(error_line(self._pair.failed.output)),
+            also=[remark_key(redactor.redact_name(session), redactor.redact(said)) for session, said in self._said()],
+            about=self._facts(redactor),
         )
+
+    def _said(self) -> Iterator[tuple[str, str]]:
+        """Yield what a person said between the commands, with the session: it needs no further lesson."""
+        yield from ((seen.session.key, seen.pair.said) for seen in self.sightings if seen.pair.said)
+
+    def _facts(self, redactor: Redactor) -> LessonFacts:
+        if self._pair.grade == "B":
+            return LessonFacts()
+        failed, worked = self._first.shown(self._pair.failed), self._first.shown(self._pair.worked)
+        return LessonFacts(command=redactor.redact(worked), mistake=redactor.redact(failed))
 
     def prompt(self, redactor: Redactor) -> str:
         """Return what a model is asked for the words of the lesson. It is not shown how the lesson was proven.
@@ -155,8 +178,12 @@ class Lesson:
         counts = Counter(session.agent for session in self._sessions)
         agents = ", ".join(f"{agent} {count}" for agent, count in counts.most_common())
         seen = _times(len(self._sessions), "session")
-        yield f"PROVEN by running (grade {self._pair.grade}), seen in {seen} ({agents})"
+        tried = self.trial if self.trial and self.trial.verdict == "proven" else None
+        by_agent = f" and by {tried.agent} (grade C)" if tried else ""
+        yield f"PROVEN by running (grade {self._pair.grade}){by_agent}, seen in {seen} ({agents})"
         yield from evidence_lines(self._pair, self.proof)
+        if self.trial:
+            yield str(self.trial)
         for sighting in self.sightings:
             if sighting.pair.said:
                 started = sighting.session.run.started
@@ -169,6 +196,26 @@ class Lesson:
 def digest_of(key: str) -> str:
     """Return a short name of what sightings have in common."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def remark_key(session: str, said: str) -> str:
+    """Return a short name of what a person said in a session.
+
+    Args:
+        session: The key of the session, without secrets.
+        said: The words, without secrets.
+    """
+    return digest_of(f"S\n{session}\n{short_text(said)}")
+
+
+def short_text(text: str) -> str:
+    """Return a text on one line, cut where it is too long.
+
+    Args:
+        text: What someone said.
+    """
+    squeezed = " ".join(text.split())
+    return squeezed if len(squeezed) <= _LONGEST_TEXT else f"{squeezed[:_LONGEST_TEXT]} ..."
 
 
 def _files(pair: CommandPair) -> str:

@@ -14,7 +14,19 @@ from ace.logs import Run, Step
 from ace_sleep.edits import Edit, edits_of
 from ace_sleep.shell import is_looking, programs, purposes, shown_command
 
-__all__ = ["CommandPair", "Grade", "ShellCall", "error_line", "is_same_line", "mine", "needs_network"]
+__all__ = [
+    "CommandPair",
+    "Grade",
+    "ShellCall",
+    "arguments_of",
+    "calls_of",
+    "command_of",
+    "error_line",
+    "is_same_line",
+    "mine",
+    "needs_network",
+    "shell_calls",
+]
 
 Grade = Literal["A", "B"]
 """How a lesson is proven: A by two commands in the same state, B by one command before and after an edit."""
@@ -105,7 +117,7 @@ def mine(run: Run) -> list[CommandPair]:
     Args:
         run: The session.
     """
-    calls = list(_shell_calls(run.steps))
+    calls = list(shell_calls(run.steps))
     edits = list(_edits(run.steps))
     found: list[CommandPair] = []
     done: set[str] = set()
@@ -190,24 +202,33 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shell_calls(steps: Sequence[Step]) -> Iterator[ShellCall]:
-    for at, step, result in _calls(steps):
-        arguments = _arguments(step.content)
-        command = _command(arguments)
-        if command and not edits_of(arguments):
+def shell_calls(steps: Sequence[Step]) -> Iterator[ShellCall]:
+    """Yield the commands that an agent ran, in order. A rejected one was not run.
+
+    Args:
+        steps: The steps of a session.
+    """
+    for at, step, result in calls_of(steps):
+        arguments = arguments_of(step.content)
+        command = command_of(arguments)
+        if command and not result.is_rejected and not edits_of(arguments):
             folder = "" if isinstance(arguments, str) else _first_text(arguments, _FOLDERS)
             yield ShellCall(command, folder, result.content, result.is_error, at)
 
 
 def _edits(steps: Sequence[Step]) -> Iterator[tuple[int, Edit]]:
-    for at, step, result in _calls(steps):
+    for at, step, result in calls_of(steps):
         if not result.is_error:
-            for edit in edits_of(_arguments(step.content)):
+            for edit in edits_of(arguments_of(step.content)):
                 yield at, edit
 
 
-def _calls(steps: Sequence[Step]) -> Iterator[tuple[int, Step, Step]]:
-    """Yield the calls of tools with their positions and results, in order."""
+def calls_of(steps: Sequence[Step]) -> Iterator[tuple[int, Step, Step]]:
+    """Yield the calls of tools with their positions and results, in order.
+
+    Args:
+        steps: The steps of a session.
+    """
     results = [step for step in steps if step.kind == "result"]
     by_id = {step.call_id: step for step in results if step.call_id}
     unnamed = iter([step for step in results if not step.call_id])
@@ -218,7 +239,12 @@ def _calls(steps: Sequence[Step]) -> Iterator[tuple[int, Step, Step]]:
                 yield at, step, result
 
 
-def _arguments(content: str) -> Mapping[str, Any] | str:
+def arguments_of(content: str) -> Mapping[str, Any] | str:
+    """Return the arguments of a call; the text itself if it is not a JSON object.
+
+    Args:
+        content: The content of the step.
+    """
     try:
         found = json.loads(content)
     except ValueError:
@@ -226,12 +252,16 @@ def _arguments(content: str) -> Mapping[str, Any] | str:
     return found if isinstance(found, dict) else content
 
 
-def _command(arguments: Mapping[str, Any] | str) -> str:
-    """Return the command that a call passes to a shell; empty for another call."""
+def command_of(arguments: Mapping[str, Any] | str) -> str:
+    """Return the command that a call passes to a shell; empty for another call.
+
+    Args:
+        arguments: The arguments of the call.
+    """
     if isinstance(arguments, str):
         return ""
     if isinstance(arguments.get("action"), Mapping):  # of the shell that the model has built in
-        return _command(arguments["action"])
+        return command_of(arguments["action"])
     found = next((arguments[name] for name in _COMMANDS if arguments.get(name)), "")
     if isinstance(found, str):
         return found

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from ace.protocols import LLMCallError, UnusableAnswerError
 from ace.redaction import Redactor
+from ace.skill import Skill
+from ace_sleep.agents import CodingAgent
+from ace_sleep.budget import Budget, BudgetSpentError
 from ace_sleep.ledger import Ledger, NightRecord
 from ace_sleep.lessons import Lesson, Sighting, digest_of, word_with
 from ace_sleep.mining import mine
-from ace_sleep.projects import Project, StagedLesson, project_of
+from ace_sleep.projects import Project, StagedLesson, all_projects, project_of
 from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.sandbox import Limits, Sandbox
 from ace_sleep.sessions import Session, SessionFile, read_sessions
+from ace_sleep.skills import files_of
+from ace_sleep.trials import AgentFailedError, Trials
+from ace_sleep.triggers import try_trigger
+from ace_sleep.unproven import Unproven
+from ace_sleep.upkeep import lessons_to_remove
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -120,10 +127,9 @@ class Night:
         scratch: The folder for the copies.
         redactor: Replaces secrets.
         client: The model that words the lessons; None for words that follow from the commands.
-        budget: What the model may cost, in US dollars.
-        seconds: How long proving may take.
+        agent: The agent that the lessons are tried with; None if they are not tried.
+        budget: What all of this may use.
         limits: What one command may use.
-        cost_so_far: Returns what the model has cost in this night.
         say: Called with a line for each step.
     """
 
@@ -132,13 +138,12 @@ class Night:
     scratch: Path
     redactor: Redactor
     client: LLMClientLike | None = None
-    budget: float = 0.5
-    seconds: float = 1800.0
+    agent: CodingAgent | None = None
+    budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     say: Callable[[str], None] = lambda line: None
-    cost_so_far: Callable[[], float] = lambda: 0.0
-    outage: LLMCallError | None = field(default=None, init=False)
-    """Why the model could not be called; the sessions whose lessons it should have worded are not done."""
+    outage: LLMCallError | AgentFailedError | None = field(default=None, init=False)
+    """Why the model or the agent could not be used; the sessions of the lessons that needed it are not done."""
 
     def run(self, found: Found) -> tuple[NightRecord, list[Staged]]:
         """Return what was done, and the staged lessons.
@@ -147,14 +152,13 @@ class Night:
             found: The sessions.
         """
         record = NightRecord(at=datetime.now(UTC).isoformat(timespec="seconds"), sessions=found.count)
-        end = time.monotonic() + self.seconds
         lessons: list[Lesson] = []
         open_keys: set[str] = set()
         for pairs in found.sessions.values():
             project = project_of(pairs[0][1])
             for key, sightings in self._candidates(project, pairs).items():
                 record.candidates += 1
-                if time.monotonic() > end:
+                if self.budget.is_time_over:
                     open_keys |= _keys(sightings)
                     record.error = "the time for proving is over; the other sessions are looked at next time"
                     continue
@@ -166,8 +170,53 @@ class Night:
         for lesson in lessons[MOST_LESSONS:]:
             open_keys |= _keys(lesson.sightings)
         staged = self._stage(lessons[:MOST_LESSONS], record, open_keys)
+        staged += self._unproven(found, MOST_LESSONS - len(staged), record, open_keys)
+        staged += self._upkeep()
+        record.calls, record.agent_runs = self.budget.calls_made, self.budget.runs_made
         self._note_done(found, open_keys)
         return record, staged
+
+    def _upkeep(self) -> list[Staged]:
+        """Stage proposals to remove accepted lessons."""
+        return [
+            Staged(project, lesson, id)
+            for project in all_projects()
+            for lesson in list(lessons_to_remove(project, self.sandbox, self.scratch, self.limits))
+            for id in project.stage([lesson])
+        ]
+
+    def _unproven(self, found: Found, room: int, record: NightRecord, open_keys: set[str]) -> list[Staged]:
+        """Stage what several sessions show but nothing proves, as far as there is room."""
+        unproven = Unproven(self.redactor, self.client, self.budget)
+        unproven.outage = self.outage if isinstance(self.outage, LLMCallError) else None
+        unproven.note(found.sessions)
+        projects = [project_of(pairs[0][1]) for pairs in found.sessions.values()]
+        staged: list[Staged] = []
+        try:
+            for project, lessons in unproven.lessons(projects, room):
+                for lesson in lessons:
+                    ready = self._triggered(project, lesson)
+                    staged += [Staged(project, ready, id) for id in project.stage([ready])]
+        except (LLMCallError, AgentFailedError) as error:
+            self.outage, record.error = error, str(error)
+            open_keys |= {session.key for pairs in found.sessions.values() for session, _ in pairs}
+        record.unproven = len(staged)
+        open_keys |= unproven.open_keys
+        if unproven.outage is not None:
+            self.outage, record.error = unproven.outage, str(unproven.outage)
+        elif unproven.open_keys and not record.error:
+            record.error = f"{self.budget.spent()}; the other sessions are looked at next time"
+        return staged
+
+    def _triggered(self, project: Project, lesson: StagedLesson) -> StagedLesson:
+        """Return a lesson, with what makes the agent open it if it becomes a skill folder."""
+        if self.agent is None or lesson.about.lands != "folder":
+            return lesson
+        repository = find_repository(str(project.root))
+        assert repository is not None, "its sessions were found in it"
+        files = files_of(Skill("lesson-00001", lesson.section, lesson.text), lesson.about, project.root)
+        trigger = try_trigger(self._trials(), self.client, lesson, files, repository)
+        return replace(lesson, evidence=f"{lesson.evidence}\n{trigger}")
 
     def _candidates(
         self, project: Project, pairs: Sequence[tuple[Session, Repository]]
@@ -219,35 +268,67 @@ class Night:
         return Lesson(project, key, [first, *others], proof)
 
     def _stage(self, lessons: Sequence[Lesson], record: NightRecord, open_keys: set[str]) -> list[Staged]:
+        """Word the lessons, try them, and stage them, as long as the budget lasts and nothing fails."""
         staged: list[Staged] = []
-        for worded in self._worded(lessons, record, open_keys):
-            lesson = worded.staged(self.redactor)
-            staged += [Staged(worded.project, lesson, id) for id in worded.project.stage([lesson])]
+        for number, proven in enumerate(lessons):
+            try:
+                lesson = self._tried(self._worded(proven), record)
+            except BudgetSpentError as error:
+                record.error = f"{error}; the other sessions are looked at next time"
+            except (LLMCallError, AgentFailedError) as error:
+                record.error = str(error)
+                self.outage = error
+            else:
+                staged += self._staged(lesson)
+                continue
+            open_keys |= {key for left in lessons[number:] for key in _keys(left.sightings)}
+            break
         record.staged = len(staged)
         return staged
 
-    def _worded(self, lessons: Sequence[Lesson], record: NightRecord, open_keys: set[str]) -> Iterator[Lesson]:
-        """Yield the lessons with the words of the model, as long as there is a budget."""
-        for number, lesson in enumerate(lessons):
-            if self.client is None:
-                yield lesson
-                continue
-            if self.cost_so_far() >= self.budget:
-                record.error = f"the budget of ${self.budget:g} is spent; the other sessions are looked at next time"
-                open_keys |= {key for left in lessons[number:] for key in _keys(left.sightings)}
-                return
-            try:
-                wording = word_with(self.client, lesson, self.redactor)
-            except LLMCallError as error:
-                open_keys |= {key for left in lessons[number:] for key in _keys(left.sightings)}
-                record.error = str(error)
-                self.outage = error
-                return
-            except UnusableAnswerError:
-                wording = ""  # the words that follow from the commands are used
-            record.calls += 1
-            if wording is not None:
-                yield replace(lesson, wording=wording)
+    def _staged(self, lesson: Lesson | None) -> list[Staged]:
+        if lesson is None:
+            return []
+        ready = lesson.staged(self.redactor)
+        return [Staged(lesson.project, ready, id) for id in lesson.project.stage([ready])]
+
+    def _worded(self, lesson: Lesson) -> Lesson | None:
+        """Return a lesson with the words of the model; None if that says that there is nothing to learn."""
+        if self.client is None:
+            return lesson
+        self.budget.check()
+        try:
+            wording = word_with(self.client, lesson, self.redactor)
+        except UnusableAnswerError:
+            wording = ""  # the words that follow from the commands are used
+        self.budget.note_call()
+        return None if wording is None else replace(lesson, wording=wording)
+
+    def _tried(self, lesson: Lesson | None, record: NightRecord) -> Lesson | None:
+        """Return a lesson with what the agent does with it; None if that is worse than without it."""
+        if lesson is None or self.agent is None:
+            return lesson
+        first = lesson.sightings[0]
+        repository = find_repository(first.root)
+        assert repository is not None, "commands were run in copies of it"
+        text, run = lesson.text(self.redactor), first.session.run
+        trial = self._trials().compare(text, first.pair, run, repository, lesson.proof.commit)
+        self.say(f"{lesson.project.name}: {trial}")
+        if trial.verdict == "worse":
+            record.reasons["worse"] = record.reasons.get("worse", 0) + 1
+            return None
+        return replace(lesson, trial=trial)
+
+    def _trials(self) -> Trials:
+        assert self.agent is not None
+        return Trials(
+            agent=self.agent,
+            sandbox=self.sandbox,
+            scratch=self.scratch,
+            budget=self.budget,
+            redactor=self.redactor,
+            limits=self.limits,
+        )
 
     def _note_done(self, found: Found, open_keys: set[str]) -> None:
         """Remember the sessions that are done; a file is done if all of its sessions are."""

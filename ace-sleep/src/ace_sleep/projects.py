@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from ace.integrations import replace_file
-from ace.skill import InsightSource
+from ace.skill import Evidence, InsightSource
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 from ace_sleep.repository import Repository, find_repository
 from ace_sleep.workspace import state_folder
 
-__all__ = ["Project", "StagedLesson", "all_projects", "project_of"]
+__all__ = ["LessonFacts", "Project", "StagedLesson", "all_folders", "all_projects", "personal_project", "project_of"]
 
 _AUTHOR: Final = "ace sleep"
-_PENDING: Final = "proven by running; accept it, and agents are shown it"
+_PERSONAL: Final = "personal"
+_PROVEN: Final = "proven by running; accept it, and agents are shown it"
+
+Landing = Literal["block", "folder"]
+"""Where a lesson is written: a line in the block of AGENTS.md, or a skill folder."""
+
+
+class LessonFacts(BaseModel):
+    """What is remembered about a lesson beside its skill."""
+
+    model_config = ConfigDict(frozen=True)
+
+    lands: Landing = "block"
+    command: str = ""
+    """The command that it advises; empty if it advises none."""
+    mistake: str = ""
+    """The command that it advises against."""
+    steps: tuple[str, ...] = ()
+    """The commands of a procedure."""
+    removes: str = ""
+    """For the proposal to remove a lesson: the id of its skill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +59,13 @@ class StagedLesson:
     """The task of the first of them."""
     error: str
     """What failed."""
+    pending: str = _PROVEN
+    """Why agents are not shown it yet."""
+    kind: Evidence = "recovery"
+    also: Sequence[str] = ()
+    """Further keys, so that nothing with one of them is proposed again."""
+    about: LessonFacts = field(default_factory=LessonFacts)
+    """What is needed after it was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +85,18 @@ class Project:
         """The skillbook, which is outside the repository, so that no one who changes that can change it."""
         return self.folder / "skills.db"
 
+    @property
+    def is_personal(self) -> bool:
+        """Whether it is not a repository, but what holds for the person in all of them."""
+        return self.folder.name == _PERSONAL
+
     def staged(self) -> dict[str, str]:
         """Return the ids of the skills of all lessons that were ever proposed, by the keys of the lessons."""
-        try:
-            found = json.loads(self._record.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        return dict(found["lessons"])
+        return dict(self._recorded().get("lessons", {}))
+
+    def facts(self) -> Mapping[str, LessonFacts]:
+        """Return what is remembered about lessons, by the ids of their skills."""
+        return {id: LessonFacts.model_validate(found) for id, found in self._recorded().get("about", {}).items()}
 
     def stage(self, lessons: Sequence[StagedLesson]) -> list[str]:
         """Add lessons to the skillbook as pending skills, and return their ids.
@@ -72,38 +106,28 @@ class Project:
         if not lessons:
             return []
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        staged = self.staged()
+        staged, facts = self.staged(), dict(self.facts())
         with Skillbook.open(self.skillbook) as book:
             refused = {skill.content: skill.id for skill in book.rejected_skills()}
             added = [lesson for lesson in lessons if lesson.text not in refused]
             report = book.apply_update(UpdateBatch("", [_operation(lesson) for lesson in added]), author=_AUTHOR)
         ids = [applied.skill_id for applied in report.applied]
         for applied in report.applied:
-            staged[added[applied.index].key] = applied.skill_id
+            lesson = added[applied.index]
+            staged |= dict.fromkeys((lesson.key, *lesson.also), applied.skill_id)
+            facts[applied.skill_id] = lesson.about
         staged |= {lesson.key: refused[lesson.text] for lesson in lessons if lesson.text in refused}
-        record = {"root": str(self.root), "lessons": staged}
+        about = {id: found.model_dump(exclude_defaults=True) for id, found in facts.items()}
+        record = {"root": str(self.root), "lessons": staged, "about": about}
         replace_file(self._record, json.dumps(record, indent=1).encode())
         return ids
 
-    def published(self) -> list[str]:
-        """Return the lines that were last written to AGENTS.md."""
+    def _recorded(self) -> dict[str, Any]:
         try:
-            return list(json.loads(self._published.read_text(encoding="utf-8")))
+            found: dict[str, Any] = json.loads(self._record.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return []
-
-    def note_published(self, lines: Sequence[str]) -> None:
-        """Remember lines before they are written to AGENTS.md, together with those that are replaced.
-
-        Args:
-            lines: What is written to the block, without its marks.
-        """
-        known = list(dict.fromkeys([*self.published(), *lines]))  # a crash before they are written does no harm
-        replace_file(self._published, json.dumps(known, indent=1).encode())
-
-    @property
-    def _published(self) -> Path:
-        return self.folder / "published.json"
+            return {}
+        return found
 
     @property
     def _record(self) -> Path:
@@ -116,7 +140,7 @@ def _operation(lesson: StagedLesson) -> UpdateOperation:
         sample_question=lesson.task,
         integration="sleep",
         error_identification=lesson.error,
-        evidence="recovery",
+        evidence=lesson.kind,
     )
     return UpdateOperation(
         "ADD",
@@ -125,7 +149,7 @@ def _operation(lesson: StagedLesson) -> UpdateOperation:
         evidence=lesson.evidence,
         insight_source=source,
         metadata={"evidence_traces": list(lesson.sessions)},
-        pending=_PENDING,
+        pending=lesson.pending,
     )
 
 
@@ -134,6 +158,16 @@ def project_of(repository: Repository) -> Project:
     root = repository.main_root
     digest = hashlib.sha256(str(repository.common).encode("utf-8", "surrogateescape")).hexdigest()[:10]
     return Project(root, state_folder() / "projects" / f"{root.name}-{digest}")
+
+
+def personal_project() -> Project:
+    """Return what holds for the person in all repositories."""
+    return Project(Path.home(), state_folder() / _PERSONAL)
+
+
+def all_folders() -> dict[str, Path]:
+    """Return the folders of all projects by their names, also of those without a lesson."""
+    return {folder.name: folder for folder in sorted((state_folder() / "projects").glob("*/")) if folder.is_dir()}
 
 
 def all_projects() -> list[Project]:

@@ -126,20 +126,25 @@ class Prover:
             place = copy_at(repository, commit, folder, shows_copy_as_root=self._sandbox.shows_copy_as_root)
             for edit in edits:
                 apply_edit(edit, place.tree, repository.root, run.cwd)
-            return self._sandbox.run(call.command, place, _folder_of(call, run, place), self._limits)
+            return self._sandbox.run(call.command, place, folder_of(call.folder, run, place), self._limits)
         finally:
             if folder.exists():
                 remove_tree(folder)
 
 
-def _folder_of(call: ShellCall, run: Run, place: Place) -> str:
-    """Return the folder that a command ran in, relative to the repository.
+def folder_of(folder: str, run: Run, place: Place) -> str:
+    """Return a folder of a session relative to the repository.
+
+    Args:
+        folder: The folder of a command; empty for that of the session.
+        run: The session.
+        place: The copy of the repository.
 
     Raises:
         NoCopyError: It is not in the repository, or does not exist in this commit.
     """
-    folder = os.path.realpath(os.path.join(run.cwd, call.folder.removeprefix("file://")))
-    relative = os.path.relpath(folder, place.root)
+    named = os.path.realpath(os.path.join(run.cwd, folder.removeprefix("file://")))
+    relative = os.path.relpath(named, place.root)
     if relative.split(os.sep)[0] == "..":
         raise NoCopyError("the command ran outside the repository")
     inside = os.path.realpath(place.tree / relative)

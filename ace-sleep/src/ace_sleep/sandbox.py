@@ -12,14 +12,25 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from ace_sleep.bridge import Host, bridge
 from ace_sleep.shell import is_allow_listed
 
-__all__ = ["Limits", "Outcome", "Place", "RefusedError", "Sandbox", "SandboxError", "best_sandbox", "sandboxes"]
+__all__ = [
+    "Access",
+    "Limits",
+    "Outcome",
+    "Place",
+    "RefusedError",
+    "Sandbox",
+    "SandboxError",
+    "best_sandbox",
+    "sandboxes",
+]
 
 _HOME_INSIDE: Final = str(Path("/tmp", "home"))
 _SECONDS_TO_END: Final = 20
@@ -78,6 +89,33 @@ class Place:
     """The folder of the repository with the objects of git, which the copy refers to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a program may use in addition to a copy of a repository."""
+
+    home: Path
+    """The folder that is its home folder, which remains afterwards."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    programs: Sequence[str] = ()
+    """Folders that it is loaded from."""
+    hosts: Sequence[Host] = ()
+    """The hosts that it can reach."""
+
+    @property
+    def ports(self) -> list[tuple[str, int]]:
+        """The addresses and ports inside at which it reaches the hosts."""
+        return [(host.address(number), host.port) for number, host in enumerate(self.hosts)]
+
+    def write_hosts_file(self) -> Path:
+        """Write the file that leads the names of the hosts to these addresses, and return it."""
+        addresses = [address for address, _ in self.ports]
+        named = [(address, host.name) for address, host in zip(addresses, self.hosts, strict=True)]
+        path = self.home.with_name("hosts")
+        lines = [f"{address} {name}\n" for address, name in [("127.0.0.1", "localhost"), *named] if address != name]
+        path.write_text("".join(dict.fromkeys(lines)), encoding="ascii")
+        return path
+
+
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     """One way to keep a command from doing harm."""
@@ -89,7 +127,14 @@ class Sandbox:
     shows_copy_as_root: bool
     """Whether the copy is at the path of the repository inside, which itself cannot be seen."""
 
-    def run(self, command: str, place: Place, folder: str = "", limits: Limits | None = None) -> Outcome:
+    def run(
+        self,
+        command: str,
+        place: Place,
+        folder: str = "",
+        limits: Limits | None = None,
+        access: Access | None = None,
+    ) -> Outcome:
         """Run a command of a shell in a copy of a repository.
 
         Args:
@@ -97,14 +142,19 @@ class Sandbox:
             place: The copy. Only the copy, the home folder and the folders for temporary files can be written.
             folder: The folder to run it in, relative to the repository.
             limits: What it may use.
+            access: What else it may use, which only a sandbox can grant that shows the copy as the repository.
 
         Raises:
             RefusedError: It could do harm here.
             SandboxError: The sandbox failed.
         """
         self._check(command, place)
-        order = self._order(command, place, folder, limits or Limits())
-        done, errors = _supervised([*self.prefix(order), *_supervisor()], order)
+        order = self._order(command, place, folder, limits or Limits(), access)
+        with contextlib.ExitStack() as stack:
+            if order["ports"]:
+                assert access is not None
+                order["channel"] = stack.enter_context(bridge(access.hosts))
+            done, errors = _supervised([*self.prefix(order), *_supervisor()], order)
         try:
             found = json.loads(done)
         except ValueError:
@@ -117,18 +167,20 @@ class Sandbox:
         if not self.shows_copy_as_root and str(place.root) in command:
             raise RefusedError("it names the folder of the repository itself")
 
-    def _order(self, command: str, place: Place, folder: str, limits: Limits) -> dict[str, Any]:
+    def _order(self, command: str, place: Place, folder: str, limits: Limits, access: Access | None) -> dict[str, Any]:
         base = place.root if self.shows_copy_as_root else place.tree
         hidden = _hidden_folders()
         return {
             "command": [shutil.which("bash") or "/bin/sh", "-c", command],
             "folder": str(base / folder) if folder else str(base),
-            "environment": _environment(self._home(place)),
+            "environment": {**_environment(self._home(place)), **(access.environment if access else {})},
             "isolate": self.name == "unshare",
             "counts_processes": self.name in ("unshare", "bubblewrap"),
             "tree": str(place.tree),
             "hidden": hidden,
-            "bound": list(_bound(place, hidden)),
+            "bound": list(_bound(place, hidden, access)),
+            "ports": access.ports if access else [],
+            "channel": None,
             "user": os.getuid(),
             "group": os.getgid(),
             **{name: getattr(limits, name) for name in Limits.__slots__},
@@ -156,7 +208,12 @@ def _supervised(command: Sequence[str], order: Mapping[str, Any]) -> tuple[str, 
     with tempfile.TemporaryFile() as errors:
         # Its standard input stays open until it is done: if this process is killed, that ends the command.
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            pass_fds=[order["channel"]] if order["ports"] else [],
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -191,11 +248,17 @@ def _hidden_folders() -> list[str]:
     return [name for name in folders if not any(_is_in(name, other) for other in folders if other != name)]
 
 
-def _bound(place: Place, hidden: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+def _bound(place: Place, hidden: Sequence[str], access: Access | None) -> Iterator[tuple[str, str, bool]]:
     """Yield the folders that a command sees, each with its path inside, and whether it can be written."""
+    programs = [*_toolchains(), *(access.programs if access else ())]
     found: dict[str, tuple[str, bool]] = {
-        folder: (folder, False) for folder in _toolchains() if any(_is_in(folder, other) for other in hidden)
+        folder: (folder, False) for folder in programs if any(_is_in(folder, other) for other in hidden)
     }
+    if access is not None:
+        found[_HOME_INSIDE] = (str(access.home), True)
+        names = os.path.realpath("/etc/hosts")
+        if os.path.isfile(names):  # a missing one could not be covered without creating it
+            found[names] = (str(access.write_hosts_file()), False)
     found[str(place.root)] = (str(place.tree), True)
     found[str(place.root / ".git" / "shared")] = (str(place.objects), False)
     for name in _DEPENDENCIES:
@@ -254,6 +317,8 @@ def _bubblewrap(order: Mapping[str, Any]) -> list[str]:
     found += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for folder in order["hidden"]:
         found += ["--size", str(order["folder_bytes"]), "--tmpfs", folder]
+    if order["ports"]:
+        found += ["--cap-add", "CAP_NET_BIND_SERVICE"]  # in its own network only, where the hosts keep their ports
     found += ["--dir", _HOME_INSIDE]
     for source, target, writable in order["bound"]:
         found += ["--bind" if writable else "--ro-bind", source, target]

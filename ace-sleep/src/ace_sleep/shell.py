@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-__all__ = ["harm_of", "is_allow_listed", "is_looking", "programs", "purposes", "shown_command"]
+__all__ = ["doing", "harm_of", "is_allow_listed", "is_looking", "programs", "purposes", "shown_command"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -215,11 +215,20 @@ def purposes(command: str) -> frozenset[str]:
         >>> sorted(purposes("make check")), sorted(purposes("pytest -q tests"))
         (['build', 'test'], ['test'])
     """
-    words = [word for part in _doing(command) for word in part if not word.startswith("-")]
+    words = [word for part in doing(command) for word in part if not word.startswith("-")]
     return frozenset(_PURPOSE_OF[part] for word in words for part in _WORD.findall(word.lower()) if part in _PURPOSE_OF)
 
 
-def _doing(command: str) -> list[list[str]]:
+def doing(command: str) -> list[list[str]]:
+    """Return the simple commands of a line that do more than look at something; none if its quotes do not match.
+
+    Args:
+        command: What a shell was asked to run.
+
+    Example:
+        >>> doing("cd shop && SRC=1 pytest -q | tail -3")
+        [['pytest', '-q']]
+    """
     try:
         return [words for words in programs(command) if not _looks(words)]
     except ValueError:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -22,6 +25,7 @@ from typing import Any
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
 MOUNT_ATTR_RDONLY, AT_FDCWD, AT_RECURSIVE, MOUNT_SETATTR = 1, -100, 0x8000, 442
 CLONE_NEWUSER, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP = 0x10000000, 38, 24
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 SYSTEM_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 SECONDS_BETWEEN_CHECKS = 0.02
@@ -73,7 +77,8 @@ def isolate(order: dict[str, Any]) -> None:
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/shm", 0o1777)
     for handle, target, _ in bound:
-        os.makedirs(target, exist_ok=True)
+        if not os.path.exists(target):
+            os.makedirs(target)
         kernel.mount(f"/proc/self/fd/{handle}", target, "", MS_BIND | MS_REC)
     os.makedirs(order["environment"]["HOME"], exist_ok=True)
     kernel.set_read_only("/", recursive=True)
@@ -90,6 +95,27 @@ def isolate(order: dict[str, Any]) -> None:
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
     kernel.drop_capabilities()
+
+
+def hand_over_ports(order: dict[str, Any]) -> None:
+    """Listen where the command may reach a host, and send the sockets to the caller, which forwards to the host.
+
+    A socket stays in the network that it was created in, so the caller accepts connections from inside.
+    """
+    if order["isolate"]:
+        set_loopback_up()
+    listening = [socket.create_server((address, port)) for address, port in order["ports"]]
+    with socket.socket(fileno=order["channel"]) as channel:
+        socket.send_fds(channel, [b"."], [server.fileno() for server in listening])
+    for server in listening:
+        server.close()
+
+
+def set_loopback_up() -> None:
+    """Enable the loopback interface, which a new network has but does not use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        name, flags = struct.unpack("16sh", fcntl.ioctl(any_socket, SIOCGIFFLAGS, struct.pack("16sh", b"lo", 0)))
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", name, flags | IFF_UP))
 
 
 class Limit(Exception):
@@ -185,6 +211,8 @@ def main() -> None:
             return
         line += read
     order = json.loads(line)
+    if order["ports"]:
+        hand_over_ports(order)
     if order["isolate"]:
         isolate(order)
     watched = Watched(order)

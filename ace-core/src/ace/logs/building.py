@@ -100,7 +100,14 @@ class RunBuilder:
         self.steps.append(Step(kind="call", speaker="agent", name=name, content=content, place=place, call_id=call_id))
 
     def result(
-        self, output: object, call_id: str = "", place: str = "", *, name: str = "", is_error: bool = False
+        self,
+        output: object,
+        call_id: str = "",
+        place: str = "",
+        *,
+        name: str = "",
+        is_error: bool = False,
+        is_rejected: bool = False,
     ) -> None:
         """Add the result of a call, also an empty one.
 
@@ -110,6 +117,7 @@ class RunBuilder:
             place: Its position in the log.
             name: The tool, if the log repeats it.
             is_error: Whether the tool failed.
+            is_rejected: Whether a person rejected the call.
         """
         self.has_open_text_call = False
         wanted = call_id if call_id in self._names else ""
@@ -128,6 +136,7 @@ class RunBuilder:
                 is_error=is_error,
                 place=place,
                 call_id=call_id,
+                is_rejected=is_rejected,
             )
         )
 

@@ -46,6 +46,8 @@ class Step:
     """Its position in the log: the number of a line, or `2.1` for a part of it."""
     call_id: str = ""
     """The id that connects a call with its result; empty if the log has none."""
+    is_rejected: bool = False
+    """Whether a person rejected the call; not set where only a rule of the client denied it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

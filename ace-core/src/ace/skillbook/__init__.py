@@ -25,6 +25,7 @@ from ace.skillbook.text_changes import BookMark
 if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff, compared_skills
     from ace.skillbook.locations import has_scheme, shown_location
+    from ace.skillbook.skill_folders import SKILL_FILE, SkillFolder, as_skill_folders
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ace.skillbook.timeline import BookSize, BookSizes, SkillChange, SkillTimeline
 
 __all__ = [
+    "SKILL_FILE",
     "AlreadyCommittedError",
     "AppliedOperation",
     "BlameEntry",
@@ -56,6 +58,7 @@ __all__ = [
     "PromptParts",
     "SampleKey",
     "SkillChange",
+    "SkillFolder",
     "SkillRow",
     "SkillTimeline",
     "Skillbook",
@@ -72,6 +75,7 @@ __all__ = [
     "StoredEvent",
     "UpdateReport",
     "VersionConflictError",
+    "as_skill_folders",
     "compared_skills",
     "has_scheme",
     "shown_location",
@@ -90,8 +94,10 @@ __getattr__, __dir__ = lazy_exports(
         "Head": "store",
         "HistoryEntry": "history",
         "ProgressRow": "store",
+        "SKILL_FILE": "skill_folders",
         "SampleKey": "store",
         "SkillChange": "timeline",
+        "SkillFolder": "skill_folders",
         "SkillRow": "store",
         "SkillTimeline": "timeline",
         "SkillbookDiff": "history",
@@ -99,6 +105,7 @@ __getattr__, __dir__ = lazy_exports(
         "StoredBook": "store",
         "StoredEvent": "store",
         "VersionConflictError": "store",
+        "as_skill_folders": "skill_folders",
         "compared_skills": "history",
         "has_scheme": "locations",
         "shown_location": "locations",

@@ -22,7 +22,14 @@ from ace._internal.hidden_characters import with_hidden_shown
 from ace.skill import Skill
 from ace.skillbook.line_formats import FORMATS, one_line
 
-__all__ = ["SKILL_FILE", "SkillFolder", "foreign_files", "skill_folders", "write_skill_folder", "write_skill_folders"]
+__all__ = [
+    "SKILL_FILE",
+    "SkillFolder",
+    "as_skill_folders",
+    "foreign_files",
+    "write_skill_folder",
+    "write_skill_folders",
+]
 
 SKILL_FILE: Final = "SKILL.md"
 _LONGEST_NAME: Final = 64
@@ -72,7 +79,7 @@ class SkillFolder:
         return "\n".join(["---", *head, "---", "", f"# {self.name}", "", introduction, "", self.markdown, ""])
 
 
-def skill_folders(skills: Iterable[Skill]) -> list[SkillFolder]:
+def as_skill_folders(skills: Iterable[Skill]) -> list[SkillFolder]:
     """Return a folder for each section of the active skills; sections whose names give the same name share one.
 
     A section that is too long for one file is divided.
@@ -81,7 +88,7 @@ def skill_folders(skills: Iterable[Skill]) -> list[SkillFolder]:
         skills: The skills, in the order of the skillbook.
 
     Example:
-        >>> [folder] = skill_folders([Skill("a-00001", "Unit checks", "Convert before you add.")])
+        >>> [folder] = as_skill_folders([Skill("a-00001", "Unit checks", "Convert before you add.")])
         >>> folder.name
         'unit-checks'
         >>> print(folder.description)
@@ -127,7 +134,7 @@ def write_skill_folders(folder: str | Path, skills: Sequence[Skill]) -> list[Pat
     """
     file_path("folder", folder)
     written = []
-    for found in skill_folders(skills):
+    for found in as_skill_folders(skills):
         written.append(Path(folder) / found.name / SKILL_FILE)
         replace_file(written[-1], found.text().encode("utf-8"))
     for file in _own_files(Path(folder), {_name_of(skill.section) for skill in skills}):
@@ -140,7 +147,7 @@ def write_skill_folders(folder: str | Path, skills: Sequence[Skill]) -> list[Pat
 
 def foreign_files(folder: str | Path, skills: Iterable[Skill]) -> list[Path]:
     """Return the files that `write_skill_folders` would replace although it has not written them."""
-    files = [Path(folder) / found.name / SKILL_FILE for found in skill_folders(skills)]
+    files = [Path(folder) / found.name / SKILL_FILE for found in as_skill_folders(skills)]
     return [file for file in files if file.exists() and not _is_own(file)]
 
 

@@ -23,6 +23,8 @@ _EXEC_LINES: Final = (
     *("item.started", "item.updated", "item.completed"),
 )
 _FAILED: Final = ("failed", "declined")
+_REJECTED: Final = ("exec command rejected by user", "patch rejected by user", "rejected by user")
+"""The whole output of a call that a person rejected. The output of a command is never alone."""
 
 
 class CodexReader:
@@ -152,7 +154,9 @@ class _Session:
     def run(self) -> Run:
         self._confirm_persons()
         for number, step in enumerate(self.builder.steps):
-            if step.kind == "result" and step.call_id and step.call_id in self._failed:
+            if step.kind == "result" and step.content.strip() in _REJECTED:
+                self.builder.steps[number] = replace(step, is_error=True, is_rejected=True)
+            elif step.kind == "result" and step.call_id and step.call_id in self._failed:
                 self.builder.steps[number] = replace(step, is_error=True)
         if self._is_sub_agent:
             self._give_to_harness()

@@ -183,10 +183,12 @@ def _add_tool(builder: RunBuilder, tool: Mapping[str, Any], place: str) -> None:
     identity = text_of(tool.get("toolCallId")) or f"bubble {place}"
     arguments = next((tool[name] for name in ("rawArgs", "params") if tool.get(name)), "")
     builder.call(text_of(tool["name"]), json_in(arguments) or arguments, identity, place)
-    failed = tool.get("status") in ("error", "cancelled") or tool.get("userDecision") == "rejected"
+    is_rejected = tool.get("userDecision") == "rejected"
+    failed = tool.get("status") in ("error", "cancelled") or is_rejected
     output = tool.get("error") or tool.get("result")
     if failed or output:
-        builder.result(output, identity, place, is_error=failed or bool(tool.get("error")))
+        is_error = failed or bool(tool.get("error"))
+        builder.result(output, identity, place, is_error=is_error, is_rejected=is_rejected)
 
 
 READERS: Final = (CursorTranscriptReader(), CursorReader())
