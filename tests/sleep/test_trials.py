@@ -170,10 +170,23 @@ def test_the_user_is_asked_once_before_an_agent_is_given_sessions(machine: Machi
         assert "the price is not known" in done.err
 
 
-def test_the_estimated_price_follows_from_what_the_sessions_cost(machine: Machine) -> None:
+def costly_session(machine: Machine) -> None:
+    """Write a session that says that it cost 0.25 US dollars."""
     path = machine.claude(*MISTAKE)
     cost = {"type": "cost-state", "sessionId": path.stem, "totalCostUSD": 0.25}
     path.write_text(f"{path.read_text('utf-8')}{json.dumps(cost)}\n", encoding="utf-8")
+
+
+def test_no_run_begins_if_the_money_would_not_suffice_for_all(machine: Machine) -> None:
+    costly_session(machine)
+    with tried_with(machine, CLAUDE, obedient) as turns:
+        [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
+    reason = "6 runs may cost $1.50, which is more than is left of the budget of $0.5"
+    assert (lesson["evidence"][-1], turns) == (f"Not tried with Claude Code: {reason}", [])
+
+
+def test_the_estimated_price_follows_from_what_the_sessions_cost(machine: Machine) -> None:
+    costly_session(machine)
     with tried_with(machine, CLAUDE, obedient):
         machine.environ = {**machine.environ, "ACE_MODEL": "openai/gpt-4o-mini", "OPENAI_API_KEY": "k"}
         done = machine.ace("sleep", "--prove-with", "claude")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ace.logs import Run
 from ace.providers import price_of_model
 
-__all__ = ["Budget", "BudgetSpentError"]
+__all__ = ["Budget", "BudgetSpentError", "cost_of"]
 
 
 class BudgetSpentError(Exception):
@@ -48,32 +48,34 @@ class Budget:
         """Whether no further command is run."""
         return time.monotonic() - self._began > self.seconds
 
-    def spent(self, calls: int = 1) -> str:
+    def spent(self, calls: int = 1, usd: float = 0.0) -> str:
         """Return why something may not begin; empty if it may.
 
         Args:
             calls: How many calls or runs it takes.
+            usd: What it is expected to cost.
         """
         if self.is_time_over:
             return f"the time of {self.seconds / 60:g} minutes is over"
         if self.cost >= self.usd:
             return f"the budget of ${self.usd:g} is spent"
-        return (
-            f"the budget of {self.calls} calls is spent"
-            if self.calls_made + self.runs_made + calls > self.calls
-            else ""
-        )
+        if usd > self.usd - self.cost:
+            return f"{calls} runs may cost ${usd:.2f}, which is more than is left of the budget of ${self.usd:g}"
+        if self.calls_made + self.runs_made + calls > self.calls:
+            return f"the budget of {self.calls} calls is spent"
+        return ""
 
-    def check(self, calls: int = 1) -> None:
+    def check(self, calls: int = 1, usd: float = 0.0) -> None:
         """Check that something may begin.
 
         Args:
             calls: How many calls or runs it takes.
+            usd: What it is expected to cost.
 
         Raises:
             BudgetSpentError: It may not.
         """
-        if reason := self.spent(calls):
+        if reason := self.spent(calls, usd):
             raise BudgetSpentError(reason)
 
     def note_call(self) -> None:

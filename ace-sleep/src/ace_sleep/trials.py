@@ -19,7 +19,7 @@ from ace.integrations import own_file
 from ace.logs import Run, read_runs
 from ace.redaction import Redactor
 from ace_sleep.agents import CodingAgent
-from ace_sleep.budget import Budget, BudgetSpentError
+from ace_sleep.budget import Budget, BudgetSpentError, cost_of
 from ace_sleep.mining import CommandPair, ShellCall, error_line, is_same_line, shell_calls
 from ace_sleep.proof import folder_of, last_line
 from ace_sleep.repository import NoCopyError, Repository, copy_at
@@ -101,7 +101,7 @@ class Trials:
         task = self.redactor.redact(run.task)
         shown = " ".join(task.split())[:100]
         try:
-            self.budget.check(2 * RUNS)
+            self.budget.check(2 * RUNS, 2 * RUNS * cost_of(run))  # rather none than some, which prove nothing
             counts = [
                 sum(self._succeeds(text, task, pair, run, repository, commit) for _ in range(RUNS))
                 for text in ("", lesson)
