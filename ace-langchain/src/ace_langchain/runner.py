@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ace.protocols import LLMAuthenticationError, LLMCallError
 from ace.runners import IntegrationRunner
 from ace_langchain.execute import LangChainExecuteStep
 from ace_langchain.to_trace import LangChainToTrace
@@ -14,24 +11,10 @@ from ace_langchain.to_trace import LangChainToTrace
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-    from ace import ACEStepContext, SampleResult, Skillbook, StepProtocol
+    from ace import ACEStepContext, Skillbook, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
-    from ace.providers import LiteLLMClient
-    from ace_langchain.llm_client import LangChainLLMClient
 
 __all__ = ["LangChain"]
-
-_logger = logging.getLogger(__name__)
-_ASKED = "Reply with OK."
-_MOST_TOKENS = 16
-
-
-def _checked_clients() -> tuple[type[LiteLLMClient], type[LangChainLLMClient]]:
-    """Return the classes of clients that have a key; a local model has none, and is slow to answer."""
-    from ace.providers import LiteLLMClient
-    from ace_langchain.llm_client import LangChainLLMClient
-
-    return LiteLLMClient, LangChainLLMClient
 
 
 class LangChain(IntegrationRunner):
@@ -48,8 +31,6 @@ class LangChain(IntegrationRunner):
     """
 
     integration: ClassVar[str] = "langchain"
-    _unchecked: object = None
-    """The client whose key is to be checked before the first run."""
     execute_step = LangChainExecuteStep
     to_trace = LangChainToTrace
 
@@ -83,7 +64,6 @@ class LangChain(IntegrationRunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
-        check_key: bool = True,
         **options: Any,
     ) -> Self:
         """Create a runner from two roles; the runnable takes the place of the third.
@@ -92,45 +72,21 @@ class LangChain(IntegrationRunner):
             runnable: A Runnable, an agent of `create_agent`, a compiled graph, or a legacy AgentExecutor.
             reflector: Analyses the outcome of a run.
             skill_manager: Turns the analysis into changes to the skillbook.
-            check_key: Whether the first run begins with one short request to the reflector's model (at most 16 tokens),
-                if that is behind a `LiteLLMClient` or a `LangChainLLMClient`: a refused key raises an error before the
-                runnable has cost anything.
             **options: The options of `LangChainExecuteStep`, such as `inject`, `input_key`, `call`, `config` and
-                `timeout`; and those of every runner, such as `skillbook_path` and `dedup_config`, see
-                `ace.runners.LearningSettings`.
+                `timeout`; `check_key`, see `ace.runners.IntegrationRunner.from_roles`; and those of every runner, such
+                as `skillbook_path` and `dedup_config`, see `ace.runners.LearningSettings`.
 
         Raises:
             TypeError: The object is not a Runnable, or an option does not exist.
             ValueError: An option is invalid, or two options exclude each other.
         """
-        runner = super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
-        runner._unchecked = getattr(reflector, "llm", None) if check_key else None
-        return runner
+        return super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
 
-    def _run(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
-        client, self._unchecked = self._unchecked, None
-        if isinstance(client, _checked_clients()):
-            try:
-                client.complete(_ASKED, max_tokens=_MOST_TOKENS)
-            except LLMCallError as error:
-                self._look_at(error, client)
-        return super()._run(items, epochs=epochs, **kwargs)
+    @classmethod
+    def _has_key(cls, client: object) -> bool:
+        from ace_langchain.llm_client import LangChainLLMClient
 
-    async def _arun(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
-        client, self._unchecked = self._unchecked, None
-        if isinstance(client, _checked_clients()):
-            try:
-                await client.acomplete(_ASKED, max_tokens=_MOST_TOKENS)
-            except LLMCallError as error:
-                self._look_at(error, client)
-        return await super()._arun(items, epochs=epochs, **kwargs)
-
-    def _look_at(self, error: LLMCallError, client: object) -> None:
-        """Raise the error if the key is refused; ignore others, such as a lost request, which the run will report."""
-        if isinstance(error, LLMAuthenticationError):
-            self._unchecked = client
-            raise error
-        _logger.debug("The check of the learner's key was not answered: %s", error)
+        return isinstance(client, LangChainLLMClient) or super()._has_key(client)
 
     @classmethod
     def from_model(

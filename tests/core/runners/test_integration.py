@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
 from ace.context import ACEStepContext
+from ace.protocols import LLMAuthenticationError
 from ace.protocols.roles import ReflectorLike, SkillManagerLike
 from ace.providers import LiteLLMClient
 from ace.roles import Reflector, SkillManager
@@ -15,7 +17,7 @@ from ace.runners import IntegrationRunner, LearningOptions
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import client_for
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import HttpError, ScriptedServer
 
 
 class FrameworkResult:
@@ -81,7 +83,7 @@ class TypedSea(Sea):
 
 def test_a_second_run_knows_what_the_first_one_taught(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
-        runner = Sea.from_model("Ann", polite=True, ace_llm=client_for(server))
+        runner = Sea.from_model("Ann", polite=True, ace_llm=client_for(server), check_key=False)
         first = runner.run(["boat", "sail"])
         second = runner.run(["boat"])
         runner.save(tmp_path / "book.json")
@@ -93,7 +95,7 @@ def test_a_second_run_knows_what_the_first_one_taught(tmp_path: Path) -> None:
 
 def test_strictly_online_each_task_knows_the_ones_before_it() -> None:
     with ScriptedServer(secrets_world.answer) as server:
-        runner = Sea.from_client(client_for(server), "Ann")
+        runner = Sea.from_client(client_for(server), "Ann", check_key=False)
         results = runner.run(["boat", "boat"], max_in_flight=1)
     assert [secrets_trace(result.output)["answer"] for result in results] == [
         "no idea says Ann",
@@ -105,12 +107,23 @@ def test_exact_arguments_can_be_given_by_a_subclass(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         client = client_for(server)
         roles: Any = {"reflector": Reflector(client), "skill_manager": SkillManager(client)}
-        runner = TypedSea.from_roles(agent="Ann", skillbook_path=tmp_path / "book.json", **roles)
+        runner = TypedSea.from_roles(agent="Ann", skillbook_path=tmp_path / "book.json", check_key=False, **roles)
         runner.run(["boat"])
         names = [type(step).__name__ for step in TypedSea.build_steps("Ann", skillbook=Skillbook(), **roles)]
     assert names == ["SeaExecuteStep", "SeaToTrace", "ReflectStep", "TagStep", "UpdateStep", "ApplyStep"]
     assert len(Skillbook.load_from_file(tmp_path / "book.json")) == 1
     assert TypedSea.from_model("Ann", ace_model="openai/none").skillbook.stats()["skills"] == 0
+
+
+def test_a_refused_key_stops_every_integration_before_its_agent_runs() -> None:
+    with ScriptedServer(lambda request: HttpError(401, "wrong key")) as server:
+        runner = Sea.from_model("Ann", ace_llm=client_for(server))
+        for _ in range(2):
+            with pytest.raises(LLMAuthenticationError, match="wrong key"):
+                runner.run(["boat"])
+        with pytest.raises(LLMAuthenticationError, match="wrong key"):
+            asyncio.run(TypedSea.from_model("Ann", ace_llm=client_for(server)).arun(["boat"]))
+        assert ["Reply with OK." in request.text for request in server.requests] == [True] * 3
 
 
 def test_learning_options_go_to_learning_and_the_others_to_the_step() -> None:
@@ -125,7 +138,7 @@ def test_learning_options_go_to_learning_and_the_others_to_the_step() -> None:
 def test_a_resumed_run_does_not_run_again_what_it_has_learned(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         for tasks in (["boat"], ["boat", "sail"]):
-            runner = Sea.from_client(client_for(server), "Ann", skillbook_path=tmp_path / "book.db")
+            runner = Sea.from_client(client_for(server), "Ann", skillbook_path=tmp_path / "book.db", check_key=False)
             runner.run(tasks, run_id="voyage", resume=tasks != ["boat"])
             runner.skillbook.close()
     assert len(server.by_role("reflector")) == 2

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace._internal.arguments import check_keywords, checked_arguments
 from ace.calls.calling import own_twin
 from ace.pipeline import StepProtocol
+from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.runners.base import ACERunner
 from ace.runners.learning_keywords import LearningOptions
 from ace.runners.run_keywords import RunOptions
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["IntegrationRunner"]
 
 Step = StepProtocol[Any]
+_logger = logging.getLogger(__name__)
+_ASKED = "Reply with OK."
+_MOST_TOKENS = 16
 _CLIENT_OPTIONS = ("ace_model", "ace_max_tokens", "ace_llm")
 
 
@@ -64,6 +69,9 @@ class IntegrationRunner(ACERunner):
     """By default, how many tasks may wait to be learned from while the next one starts; 0 where a task costs more than
     the wait."""
 
+    _unchecked: Any = None
+    """The client whose key is to be checked before the first run."""
+
     # The first three accept any arguments, so that a subclass may redefine them with exact ones.
     @classmethod
     def build_steps(cls, *args: Any, **options: Any) -> list[StepProtocol[ACEStepContext]]:
@@ -90,14 +98,20 @@ class IntegrationRunner(ACERunner):
             *args: The arguments of the execute step, such as the agent to run.
             **options: `reflector` and `skill_manager`, which are required; skillbook or skillbook_path, dedup_manager
                 or dedup_config, dedup_interval, checkpoint_dir, checkpoint_interval, extra_steps, see
-                `LearningSettings`; all others are passed to the execute step.
+                `LearningSettings`; `check_key` (True), whether the first run begins with one short request to the
+                reflector's model (at most 16 tokens), so that a refused key raises an error before the framework's
+                agent has cost anything; all others are passed to the execute step.
 
         Raises:
             ValueError: Two options exclude each other.
             TypeError: A role is missing, or the execute step does not take one of the arguments.
         """
-        cls._check_options("from_roles", options)
-        return cls._composed(*cls._steps(args, **options))
+        cls._check_options("from_roles", options, ("check_key",))
+        check_key = options.pop("check_key", True)
+        runner = cls._composed(*cls._steps(args, **options))
+        client = getattr(options["reflector"], "llm", None)
+        runner._unchecked = client if check_key and cls._has_key(client) else None
+        return runner
 
     @classmethod
     def from_model(cls, *args: Any, **options: Any) -> Self:
@@ -112,7 +126,7 @@ class IntegrationRunner(ACERunner):
         Raises:
             TypeError: An option is unknown, or one is for a client although `ace_llm` is given.
         """
-        cls._check_options("from_model", options, (*_CLIENT_OPTIONS, *CLIENT_SETTINGS))
+        cls._check_options("from_model", options, ("check_key", *_CLIENT_OPTIONS, *CLIENT_SETTINGS))
         for_client = {name: options.pop(name) for name in _CLIENT_OPTIONS if name in options}
         settings = {name: options.pop(name) for name in CLIENT_SETTINGS if name in options}
         return cls.from_client(learning_client(cls, **for_client, settings=settings), *args, **options)
@@ -126,7 +140,7 @@ class IntegrationRunner(ACERunner):
             *args: Those of `from_roles`.
             **options: Those of `from_roles`.
         """
-        cls._check_options("from_client", options)
+        cls._check_options("from_client", options, ("check_key",))
         from ace.roles import agent_for, reflector_for, skill_manager_for
 
         options.setdefault("proof_agent", agent_for(client))
@@ -176,6 +190,38 @@ class IntegrationRunner(ACERunner):
         if own_twin(self, "run") is None:  # a subclass has a `run` of its own
             return await self._run_in_thread(tasks, epochs, **options)
         return await self._arun(tasks, epochs=epochs, **options)
+
+    @classmethod
+    def _has_key(cls, client: object) -> bool:
+        """Whether a client has a key that its server may refuse; a local model has none, and is slow to answer."""
+        from ace.providers import LiteLLMClient
+
+        return isinstance(client, LiteLLMClient)
+
+    def _run(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
+        client, self._unchecked = self._unchecked, None
+        if client is not None:
+            try:
+                client.complete(_ASKED, max_tokens=_MOST_TOKENS)
+            except LLMCallError as error:
+                self._raise_if_refused(error, client)
+        return super()._run(items, epochs=epochs, **kwargs)
+
+    async def _arun(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
+        client, self._unchecked = self._unchecked, None
+        if client is not None:
+            try:
+                await client.acomplete(_ASKED, max_tokens=_MOST_TOKENS)
+            except LLMCallError as error:
+                self._raise_if_refused(error, client)
+        return await super()._arun(items, epochs=epochs, **kwargs)
+
+    def _raise_if_refused(self, error: LLMCallError, client: object) -> None:
+        """Raise the error if the key is refused; ignore others, such as a lost request, which the run will report."""
+        if isinstance(error, LLMAuthenticationError):
+            self._unchecked = client
+            raise error
+        _logger.debug("The check of the learner's key was not answered: %s", error)
 
     def _default_in_flight(self, options: RunSettings) -> int | None:
         return self._foreground_workers(options) + self.tasks_ahead

@@ -28,6 +28,7 @@ def span(number: int, parent: int, name: str, attributes: Mapping[str, object], 
     }
 
 
+RECORDED = Path(__file__).with_name("data")
 ERROR_STATUS: dict[str, Any] = {"status": {"code": "STATUS_CODE_ERROR", "message": ERROR}}
 
 
@@ -454,8 +455,15 @@ def test_arguments_of_decorated_functions(tmp_path: Path) -> None:
             "traceloop.entity.name": "get_policy",
             "traceloop.entity.input": arguments,
         }
-        run = run_of(written(tmp_path, span(1, 0, "get_policy.tool", tool, **ERROR_STATUS)))
-        assert steps_of(run) == [CALL, FAILED]
+        task = {"traceloop.span.kind": "agent", "traceloop.entity.input": TASK}
+        run = run_of(
+            written(
+                tmp_path,
+                span(1, 0, "agent", task, **ERROR_STATUS),
+                span(2, 1, "get_policy.tool", tool, **ERROR_STATUS),
+            )
+        )
+        assert steps_of(run) == [("message", "person", TASK, False), CALL, FAILED]
 
 
 def test_tools_of_the_provider_and_parts_that_are_not_texts(tmp_path: Path) -> None:
@@ -549,3 +557,15 @@ def test_a_trace_that_mlflow_recorded() -> None:
         ("result", False),
         ("message", False),
     ]
+
+
+def test_the_building_of_an_agent_that_openllmetry_has_recorded_is_no_run() -> None:
+    """A LangChain agent of `create_agent`: that call is a trace of its own, with the tools and the instructions."""
+    run = run_of(RECORDED / "recorded_openllmetry_langchain_0.62.4.jsonl")
+    assert (run.task, run.answer) == ("When is high water in Bremen?", "High water in Bremen is at 14:05.")
+
+
+def test_the_agents_and_tools_of_openai_agents_do_not_tell_the_task() -> None:
+    [problem] = read_runs(RECORDED / "recorded_genai_openai_agents_1.3b0.jsonl")
+    assert isinstance(problem, Problem)
+    assert "is unknown, because only its agents and tools were recorded" in problem.reason

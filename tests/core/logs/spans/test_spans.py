@@ -245,6 +245,7 @@ def test_older_events_in_log_records_of_their_own_lines(tmp_path: Path) -> None:
 
 
 def test_tools_of_openinference_and_openllmetry() -> None:
+    workflow = {"traceloop.span.kind": "workflow", "traceloop.entity.input": "2+2?"}
     kinds = {
         "openinference": {
             "openinference.span.kind": "TOOL",
@@ -262,8 +263,8 @@ def test_tools_of_openinference_and_openllmetry() -> None:
     for attributes in kinds.values():
         run = run_of(otlp(span(1, 0, "chat", FIRST), span(2, 0, "a tool", attributes)))
         assert steps_of(run) == SUM[:3]
-        alone = run_of(otlp(span(2, 0, "a tool", attributes)))
-        assert (steps_of(alone), alone.task) == (SUM[1:3], "")
+        alone = run_of(otlp(span(1, 0, "the task", workflow), span(2, 1, "a tool", attributes)))
+        assert (steps_of(alone), alone.task) == ([("message", "user", "2+2?"), *SUM[1:3]], "2+2?")
 
 
 def test_a_tool_that_failed_in_an_agent_that_went_on() -> None:
@@ -425,6 +426,36 @@ def test_spans_without_texts_are_a_problem_and_other_traces_are_read(tmp_path: P
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in without_texts
 
 
+@pytest.mark.parametrize("operation", ["create_agent", "invoke_agent", "embeddings"])
+def test_a_span_of_no_run_beside_runs_is_skipped(tmp_path: Path, operation: str) -> None:
+    """OpenLLMetry records the building of an agent as a trace of its own, without a call of a model or a tool."""
+    path = tmp_path / "spans.json"
+    built = span(9, 0, f"{operation} harbour", {"gen_ai.operation.name": operation, "gen_ai.agent.name": "harbour"})
+    built["traceId"] = "a" * 32
+    path.write_text(json.dumps(otlp(built, *SPANS)))
+    [run], problems = found_in(path)
+    assert (steps_of(run), problems) == (SUM, [])
+    path.write_text(json.dumps(otlp(built)))
+    runs, [without_texts] = found_in(path)
+    assert runs == []
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in without_texts
+
+
+@pytest.mark.parametrize("status", [{}, {"code": 2, "message": "the connection was lost"}])
+def test_agents_and_tools_without_a_model_do_not_tell_the_task(tmp_path: Path, status: Json) -> None:
+    path = tmp_path / "spans.json"
+    agent = span(1, 0, "invoke_agent harbour", {"gen_ai.operation.name": "invoke_agent"}, status=status)
+    path.write_text(json.dumps(otlp(agent, span(2, 1, "execute_tool add", TOOL))))
+    runs, [reason] = found_in(path)
+    assert runs == []
+    assert reason.startswith(
+        "the task of the trace 5b8efff798038103d269b633813fc60c is unknown, because only its agents"
+    )
+    assert reason.endswith("such as opentelemetry-instrumentation-genai-openai")
+    path.write_text(json.dumps(otlp(agent, span(2, 1, "execute_tool add", TOOL), SPANS[3])))
+    assert [run.task for run in found_in(path)[0]] == ["2+2?"]
+
+
 def test_traces_in_memory() -> None:
     other = {**SPANS[1], "traceId": "a" * 32}
     assert [run.task for run in runs_in(otlp(*SPANS, other))] == ["2+2?", "2+2?"]
@@ -435,7 +466,14 @@ def test_traces_in_memory() -> None:
 def test_no_damage_ends_in_a_traceback() -> None:
     """Values anywhere in an export are replaced; the result is a run, or a problem that says what is wrong."""
     odd: list[Any] = [None, True, 7, -1, 1.5, "", "{", "[[", [], {}, [None], {"stringValue": 3}, {"intValue": "x"}]
-    explained = ("has no trace id", "has no span id", "instead of an object", "no texts", "none of its spans")
+    explained = (
+        "has no trace id",
+        "has no span id",
+        "instead of an object",
+        "no texts",
+        "none of its spans",
+        "only its agents",
+    )
     generator = random.Random(24)
     outcomes = set()
     for _ in range(1500):
