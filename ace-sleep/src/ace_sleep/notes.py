@@ -143,7 +143,7 @@ def note_of(
     """Return what is kept of a session.
 
     Args:
-        session: The session.
+        session: What the agent stored.
         repository: The repository that it ran in.
         redactor: Replaces secrets. A command with one is not kept.
         corrections: What the model found.

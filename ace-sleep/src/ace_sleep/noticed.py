@@ -223,7 +223,7 @@ def agents_in(notes: Sequence[SessionNotes]) -> str:
     """Return the number of sessions with those of each agent, for people.
 
     Args:
-        notes: The sessions.
+        notes: Those of the sessions.
     """
     counts = Counter(note.agent for note in notes)
     agents = ", ".join(f"{agent} {count}" for agent, count in counts.most_common())

@@ -107,7 +107,7 @@ def published(project: Project) -> Published:
     """Return what is written of a project.
 
     Args:
-        project: The project.
+        project: Whose lessons may be written.
     """
     path = _record(project)
     return Published.model_validate_json(path.read_bytes()) if path.exists() else Published()

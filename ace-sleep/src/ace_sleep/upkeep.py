@@ -46,7 +46,7 @@ def live_lessons(project: Project) -> list[LiveLesson]:
     """Return the lessons of a project that agents are shown.
 
     Args:
-        project: The project.
+        project: Whose lessons to look at.
     """
     facts, notes = project.facts(), list(Notes(project.folder))
     with Skillbook.open(project.skillbook) as book:
@@ -72,7 +72,7 @@ def lessons_to_remove(project: Project, sandbox: Sandbox, scratch: Path, limits:
     """Yield proposals to remove lessons: those whose command fails now, and the least used one where there is no room.
 
     Args:
-        project: The project.
+        project: Whose lessons to look at.
         sandbox: Where commands run.
         scratch: A folder for copies of the repository.
         limits: What a command may use.
