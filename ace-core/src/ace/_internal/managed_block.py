@@ -114,9 +114,8 @@ def restore_block(now: bytes, before: BlockBefore, name: str = _SKILLS) -> bytes
     if before.block is not None:
         return now[:start] + before.block + now[end:]
     newline = _line_ending(now[start:end])
-    head, tail = now[:start].removesuffix(newline), now[end:].removeprefix(newline)
-    would_join = bool(tail) and not tail.startswith(newline)  # what was written below the block meanwhile
-    return (head if before.has_line_end or would_join else head.removesuffix(newline)) + tail
+    head = now[:start].removesuffix(newline)
+    return (head if before.has_line_end else head.removesuffix(newline)) + now[end:].removeprefix(newline)
 
 
 def write_managed_block(path: str | Path, content: str, name: str = _SKILLS) -> None:
