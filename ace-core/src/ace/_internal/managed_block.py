@@ -18,6 +18,7 @@ END_MARK = "<!-- ace:skills end -->"
 
 _SKILLS = "skills"
 """The name of the block with the skills of a skillbook."""
+_ANY_MARK = re.compile(r"<!-- ace:(?=\w+ (?:begin|end)\b)")
 _START_OF_LINE = rb"(?:^|\A\xef\xbb\xbf)"
 _END_OF_LINE = rb"\b[^\r\n]*-->[ \t]*\r?$"
 
@@ -149,7 +150,7 @@ def _line_ending(original: bytes) -> bytes:
 
 def _safe_lines(content: str) -> list[str]:
     """Return the lines; a line that reads as one of our marks cannot end a block early."""
-    return [line.replace("<!-- ace:", "<!-- ace: ") for line in re.split(r"\r\n|\r|\n", content)]
+    return [_ANY_MARK.sub("<!-- ace: ", line) for line in re.split(r"\r\n|\r|\n", content)]
 
 
 @functools.cache
