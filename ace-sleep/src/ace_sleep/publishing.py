@@ -215,7 +215,9 @@ def _restored(original: bytes | None, block: _Block) -> bytes | None:
     """Return a file as it was before its block; None if it did not exist and has nothing else."""
     if original is None or read_managed_block(original, BLOCK) is None:
         return original
-    before = BlockBefore(None if block.before is None else base64.b64decode(block.before), block.has_line_end)
+    # A new file had no text without a line end; what is there now was written by someone else.
+    earlier = None if block.before is None else base64.b64decode(block.before)
+    before = BlockBefore(earlier, block.has_line_end or block.is_new)
     restored = restore_block(original, before, BLOCK)
     return None if block.is_new and not restored else restored
 

@@ -18,6 +18,7 @@ END_MARK = "<!-- ace:skills end -->"
 
 _SKILLS = "skills"
 """The name of the block with the skills of a skillbook."""
+_ANY_MARK = re.compile(r"<!-- ace:(?=\w+ (?:begin|end)\b)")
 _START_OF_LINE = rb"(?:^|\A\xef\xbb\xbf)"
 _END_OF_LINE = rb"\b[^\r\n]*-->[ \t]*\r?$"
 
@@ -114,9 +115,8 @@ def restore_block(now: bytes, before: BlockBefore, name: str = _SKILLS) -> bytes
     if before.block is not None:
         return now[:start] + before.block + now[end:]
     newline = _line_ending(now[start:end])
-    head, tail = now[:start].removesuffix(newline), now[end:].removeprefix(newline)
-    would_join = bool(tail) and not tail.startswith(newline)  # what was written below the block meanwhile
-    return (head if before.has_line_end or would_join else head.removesuffix(newline)) + tail
+    head = now[:start].removesuffix(newline)
+    return (head if before.has_line_end else head.removesuffix(newline)) + now[end:].removeprefix(newline)
 
 
 def write_managed_block(path: str | Path, content: str, name: str = _SKILLS) -> None:
@@ -150,7 +150,7 @@ def _line_ending(original: bytes) -> bytes:
 
 def _safe_lines(content: str) -> list[str]:
     """Return the lines; a line that reads as one of our marks cannot end a block early."""
-    return [line.replace("<!-- ace:", "<!-- ace: ") for line in re.split(r"\r\n|\r|\n", content)]
+    return [_ANY_MARK.sub("<!-- ace: ", line) for line in re.split(r"\r\n|\r|\n", content)]
 
 
 @functools.cache
