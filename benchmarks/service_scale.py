@@ -75,7 +75,7 @@ TABLE: Final = (
     SetUp("one team", 1, 1),
     SetUp("one book, 8 reflections at once", 1, 1, at_once=8),
     SetUp("one book, 10 workers", 1, 10),
-    SetUp("20 books, one worker", 20, 1),
+    SetUp("20 books, one worker of 1 batch", 20, 1),
     SetUp("20 books, 4 workers of 5 batches", 20, 4, concurrency=5),
     SetUp("200 books, 4 workers of 16 batches", 200, 4, concurrency=16),
     SetUp("200 books, one worker of 200 batches", 200, 1, concurrency=200),

@@ -27,6 +27,7 @@ import uvicorn.protocols.http.h11_impl  # noqa: F401
 from sqlalchemy import event
 
 from ace.evaluation import CounterGate  # noqa: F401
+from ace.integrations import listening_socket
 from ace.plugins import list_plugins
 from ace.providers import LiteLLMClient
 from ace.runners import TraceAnalyser  # noqa: F401
@@ -207,7 +208,7 @@ def _serve(life: Mapping[str, Any], tell: Any) -> int:
     )
     if life["kill"] is not None:
         _kill_at(*life["kill"])
-    listening = running.listening_socket("127.0.0.1", 0)
+    listening = listening_socket("127.0.0.1", 0)
     port = listening.getsockname()[1]
     return running.serve(
         create_app(service),

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 from schemathesis.core.result import Ok
 
+from ace.integrations import listening_socket
 from ace_server import opening
 from ace_server.api.app import create_app, openapi_document
 from ace_server.database import Database
 from ace_server.keys import add_key
-from ace_server.running import listening_socket
 from ace_server.seal import Seal, new_key
 from ace_server.service import Service
 from ace_server.settings import ServerSettings

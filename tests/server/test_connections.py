@@ -12,8 +12,8 @@ import httpx
 import pytest
 import uvicorn
 
+from ace.integrations import listening_socket
 from ace_server.connections import TimedProtocol
-from ace_server.running import listening_socket
 
 UNFINISHED = {
     "nothing": b"",

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from ace.integrations import listening_socket
 from ace_server import keys
 from ace_server.database import Database
-from ace_server.running import listening_socket
 from tests.server.service_process import service_process
 from tests.server.service_world import SEAL_KEY, add_book, service_on
 

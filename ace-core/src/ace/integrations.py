@@ -15,6 +15,7 @@
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); a time such as `7d` (`moment_of`); the table of a plugin in the settings files: `setting_tables`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
+- servers: `listening_socket`, `is_loopback`;
 - the samples of an evaluation in files: `all_samples`;
 - reports of a run, from events: `observing`, `SampleEnded`, `StepEnded`, `ModelCalled`, `SkillsChanged`,
   `BatchJudged`.
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         value_at,
     )
     from ace._internal.json_fields import Record, list_in, mapping_in, number_in, text_in
+    from ace._internal.loopback import is_loopback
     from ace._internal.managed_block import (
         BEGIN_MARK,
         END_MARK,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.inputs import moment_of
     from ace.cli.learning.sample_files import all_samples
+    from ace.cli.listening import listening_socket
     from ace.cli.questions import ask
     from ace.cli.settings_file import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
@@ -118,9 +121,11 @@ __all__ = [
     "file_lock",
     "folder_lock",
     "insert_member",
+    "is_loopback",
     "is_terminal",
     "lazy_exports",
     "list_in",
+    "listening_socket",
     "mapping_in",
     "moment_of",
     "note",
@@ -196,8 +201,10 @@ __getattr__, __dir__ = lazy_exports(
         "file_lock": "_internal.atomic_file",
         "folder_lock": "_internal.atomic_file",
         "insert_member": "_internal.json_edit",
+        "is_loopback": "_internal.loopback",
         "is_terminal": "cli.console",
         "list_in": "_internal.json_fields",
+        "listening_socket": "cli.listening",
         "mapping_in": "_internal.json_fields",
         "moment_of": "cli.inputs",
         "note": "cli.console",

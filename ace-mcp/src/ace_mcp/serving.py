@@ -14,12 +14,11 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NoReturn, final
 
 import anyio
 
-from ace.integrations import DONE, INTERRUPTED, UsageError, note
+from ace.integrations import DONE, INTERRUPTED, UsageError, is_loopback, note
 
 if TYPE_CHECKING:
     import uvicorn
@@ -112,10 +111,7 @@ def check_address(config: MCPServerConfig, host: str) -> bool:
     Raises:
         UsageError: It is not, and the settings have no token.
     """
-    try:
-        is_local = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        is_local = False
+    is_local = is_loopback(host)
     if not is_local and config.http_token is None:
         raise UsageError(
             f"--http {host}: other machines could use the server without a token; set the variable ACE_MCP_HTTP_TOKEN, "

@@ -15,12 +15,11 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, is_loopback
 from ace.logs import spoken_by_user
 from ace_proxy.conversations import Conversation, Conversations
 from ace_proxy.dialects import Dialect, dialect_of, text_in_content
 from ace_proxy.json_body import JsonBody
-from ace_proxy.loopback import host_of, is_loopback
 from ace_proxy.recording import Call, Recorder
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class Proxy:
                 return _error(401, f"ace proxy: the header {KEY_HEADER} must have the key of the proxy")
             return None
         origin = headers.get("origin", "")
-        if not is_loopback(host_of(headers.get("host", ""))) or (origin and not is_loopback(host_of(origin))):
+        if not is_loopback(_host_of(headers.get("host", ""))) or (origin and not is_loopback(_host_of(origin))):
             return _error(403, "ace proxy: only programs on this machine may use it, under the name 127.0.0.1")
         return None
 
@@ -333,3 +332,14 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _nothing() -> Any:
     raise AssertionError("the body of this request was read already")
+
+
+def _host_of(text: str) -> str:
+    """Return the host in an origin, or in the header `Host`.
+
+    Example:
+        >>> _host_of("http://[::1]:8712"), _host_of("example.com:80"), _host_of("null")
+        ('::1', 'example.com', 'null')
+    """
+    address = text.rpartition("//")[2]
+    return address[1:].partition("]")[0] if address.startswith("[") else address.partition(":")[0]

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from cyclopts import Parameter
 
 from ace.cli import CommandContext
-from ace.integrations import DONE, JobQueue, UsageError, counted, note, print_text
+from ace.integrations import DONE, JobQueue, UsageError, counted, is_loopback, listening_socket, note, print_text
 from ace.skillbook import has_scheme
-from ace_proxy.loopback import is_loopback
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -131,7 +130,7 @@ def _serve(options: _Options, open_book: OpenBook, program: Sequence[str]) -> in
     """Serve until the program ends, or without one until a signal comes; return the exit code."""
     from ace_proxy.app import Proxy
     from ace_proxy.conversations import Conversations
-    from ace_proxy.serving import listening_socket, run_program, serving
+    from ace_proxy.serving import run_program, serving
     from ace_proxy.upstream import Upstream
 
     key = _key_for(options.host)

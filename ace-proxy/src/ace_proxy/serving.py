@@ -18,32 +18,11 @@ if TYPE_CHECKING:
     import httpx
     from starlette.types import ASGIApp
 
-__all__ = ["environment_for", "listening_socket", "run_program", "serving"]
+__all__ = ["environment_for", "run_program", "serving"]
 
 _GRACE_SECONDS: Final = 5
 _KEEP_ALIVE_SECONDS: Final = 3600
 """Longer than clients keep idle connections, so that none of them uses one that is just being closed."""
-
-
-def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Args:
-        host: The address.
-        port: The port; 0 takes a free one.
-
-    Raises:
-        UsageError: The port is in use, or the address is not of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=512)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another port with --port") from error
-    # Connections inherit it; without it, a response of two packets may wait until the first one is acknowledged.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from typing import Final
 
 import httpx
 
-from ace.integrations import UsageError
-from ace_proxy.loopback import is_loopback
+from ace.integrations import UsageError, is_loopback
 
 __all__ = ["Upstream"]
 

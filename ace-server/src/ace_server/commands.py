@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from ace.cli import CommandContext, ModelOptions
-from ace.integrations import DONE, WITH_FAILURES, UsageError, counted, note, print_json, print_table, print_text
+from ace.integrations import (
+    DONE,
+    WITH_FAILURES,
+    UsageError,
+    counted,
+    listening_socket,
+    note,
+    print_json,
+    print_table,
+    print_text,
+)
 from ace_server.settings import ServerSettings, load_settings
 
 if TYPE_CHECKING:
@@ -119,7 +129,7 @@ def run(
         add_book(settings, service.database, "default", location=skillbook, exist_ok=True)
         publish_first(settings, service.database, _book_names(service.database))
         key_file = first_admin_key(settings, service.database)
-        listening = running.listening_socket(settings.host, settings.port)
+        listening = listening_socket(settings.host, settings.port)
         scheme = "http" if tls_cert is None else "https"
         shown = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"{scheme}://{shown}:{listening.getsockname()[1]}"

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from starlette.datastructures import Headers
 
-from ace.integrations import UsageError
+from ace.integrations import UsageError, is_loopback
 from ace_server.keys import SCOPES
-from ace_server.running import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -7,7 +7,6 @@ its samples; their batches stay queued. The second one ends the process at once.
 from __future__ import annotations
 
 import gc
-import ipaddress
 import logging
 import signal
 import socket
@@ -20,7 +19,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Final, final
 
-from ace.integrations import DONE, UsageError, note
+from ace.integrations import DONE, UsageError, is_loopback, note
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from ace_server.service import RunningWorker, Service
 
-__all__ = ["check_address", "is_loopback", "listening_socket", "log_to_file", "serve", "work_until_stopped"]
+__all__ = ["check_address", "log_to_file", "serve", "work_until_stopped"]
 
 _logger = logging.getLogger(__name__)
 
@@ -65,18 +64,6 @@ class _PrivateFiles(RotatingFileHandler):
         Path(self.baseFilename).chmod(0o600)
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
-
-    Args:
-        host: The address to listen on.
-    """
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def check_address(host: str, *, is_protected: bool) -> None:
     """Check that keys are not sent in the clear over a network.
 
@@ -92,28 +79,6 @@ def check_address(host: str, *, is_protected: bool) -> None:
             f"--host {host}: keys would be sent over the network without encryption; give --tls-cert and --tls-key, or "
             "--behind-proxy if a proxy in front does TLS"
         )
-
-
-def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Args:
-        host: The address.
-        port: The port; 0 takes a free one.
-
-    Raises:
-        UsageError: The port is in use, or the address is not of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=512)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot listen on {host}:{port}: {reason}") from error
-    # Connections inherit it. Without it, the body of each further response on a connection waits for 40 ms until the
-    # client has acknowledged the headers; asyncio only sets it on sockets of its own.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 def serve(

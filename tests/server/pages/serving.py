@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from ace_server.running import listening_socket
+from ace.integrations import listening_socket
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Final
 
+from ace._internal.loopback import is_loopback
 from ace._options import ProjectRule, inside_project
 
 __all__ = ["ADDRESS_ON_THIS_MACHINE", "HOSTED_MODEL", "OWN_SKILLBOOK", "PROJECT_PROVIDERS"]
@@ -67,12 +67,7 @@ def _problem_of_model(name: str, model: str, _project: Path) -> str | None:
 
 def _is_this_machine(address: str) -> bool:
     found = _LOCAL_ADDRESS.fullmatch(address)
-    if found is None:
-        return False
-    try:
-        return found[1] == "localhost" or ipaddress.ip_address(found[1].strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return found is not None and is_loopback(found[1].strip("[]"))
 
 
 _INSIDE: Final = inside_project("file", "it could be a skillbook of yours, with skills that are not for the project")

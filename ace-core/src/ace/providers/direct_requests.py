@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from ace._internal.loopback import is_loopback
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
 from ace.providers.litellm_library import causes_of, connection_problem, is_alias, late, listed_model, model_entry
@@ -450,15 +451,11 @@ def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
         return None
     if not address.isascii():
         return None
-    if api_base and "/" not in request["model"] and not _is_loopback(parts.hostname):
+    if api_base and "/" not in request["model"] and not is_loopback(parts.hostname):
         return None  # LiteLLM looks up whose address it is
     if protocol == "anthropic":
         return address if address.endswith("/v1/messages") else f"{address}/v1/messages"
     return f"{address.rstrip('/')}/chat/completions"
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _openai_body(request: Mapping[str, Any], name: str) -> _Body | None:

@@ -84,7 +84,7 @@ def _last_records(source: Source, pieces_of: Callable[[object], Iterable[Piece]]
 def _read(
     source: Source, pieces: Sequence[Piece], trace_of: Callable[[Sequence[Piece]], Trace | None]
 ) -> Iterator[Run | Problem | Trace]:
-    """Yield the run or problem that a trace is; the trace itself if nobody can tell whether it records a run."""
+    """Yield the run or problem that a trace is; the trace itself if it may not record a run."""
     trace = trace_of(pieces)
     run = run_of(trace) if trace and trace.spans else None
     if not trace or not run:
