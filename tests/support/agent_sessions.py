@@ -25,6 +25,7 @@ print("1 passed")
 """
 SHOP = {"run_tests.py": CHECK, "Makefile": "check:\n\t@SRC_ROOT=. python3 run_tests.py\n", "shop.py": "price = 3\n"}
 """A repository with a hidden rule: the tests fail when they are run directly."""
+TASK = "Make the tests green"
 DIRECTLY, RIGHT = "python3 run_tests.py", "make check"
 
 
@@ -60,12 +61,12 @@ class Repo:
         return {str(path): path.read_bytes() for path in sorted(self.root.rglob("*")) if path.is_file()}
 
 
-def new_repo(root: Path, files: Mapping[str, str] = SHOP) -> Repo:
+def new_repo(root: Path, files: Mapping[str, str] = SHOP, when: datetime = COMMITTED) -> Repo:
     """Create a repository with one commit."""
     root.mkdir(parents=True)
     repo = Repo(root)
     repo.git("init", "--quiet", "--initial-branch=main")
-    repo.commit(files)
+    repo.commit(files, when)
     return repo
 
 
@@ -88,13 +89,21 @@ class Replace:
 
 
 @dataclass(frozen=True)
+class Write:
+    """A new file that the agent wrote."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Said:
     """What the person said."""
 
     text: str
 
 
-Act = Shell | Replace | Said
+Act = Shell | Replace | Write | Said
 WRONG = Shell(DIRECTLY, f"RuntimeError: {RULE}", 1)
 MISTAKE: Sequence[Act] = (WRONG, Shell(RIGHT, "1 passed"))
 
@@ -108,6 +117,10 @@ class ClaudeSession:
     began: datetime = BEGAN
     branch: str = "main"
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    task: str = TASK
+    answer: str = "Done."
+    pause: timedelta = timedelta(seconds=1)
+    """The time between two lines."""
 
     def write(self, *acts: Act) -> Path:
         lines: list[dict[str, Any]] = []
@@ -116,11 +129,11 @@ class ClaudeSession:
             above = lines[-1]["uuid"] if lines else None
             common = {"sessionId": self.id, "cwd": str(self.cwd), "gitBranch": self.branch, "version": "2.1.329"}
             message = {"role": kind, "content": content, **({"model": "m"} if kind == "assistant" else {})}
-            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            when = (self.began + len(lines) * self.pause).isoformat().replace("+00:00", "Z")
             ids = {"uuid": str(uuid.uuid4()), "parentUuid": above, "isSidechain": False}
             lines.append({"type": kind, "message": message, "timestamp": when, **ids, **common, **more})
 
-        add("user", "Make the tests green")
+        add("user", self.task)
         for number, act in enumerate(acts):
             id = f"toolu_{number}"
             match act:
@@ -137,7 +150,11 @@ class ClaudeSession:
                     edit = {"file_path": str(self.cwd / act.path), "old_string": act.old, "new_string": act.new}
                     add("assistant", [{"type": "tool_use", "id": id, "name": "Edit", "input": edit}])
                     add("user", [{"type": "tool_result", "tool_use_id": id, "content": "done"}])
-        add("assistant", [{"type": "text", "text": "Done."}])
+                case Write():
+                    arguments = {"file_path": str(self.cwd / act.path), "content": act.text}
+                    add("assistant", [{"type": "tool_use", "id": id, "name": "Write", "input": arguments}])
+                    add("user", [{"type": "tool_result", "tool_use_id": id, "content": "done"}])
+        add("assistant", [{"type": "text", "text": self.answer}])
         folder = self.home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(self.cwd))
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.id}.jsonl"
@@ -154,12 +171,16 @@ class CodexSession:
     commit: str
     began: datetime = BEGAN
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    task: str = TASK
+    answer: str = ""
+    pause: timedelta = timedelta(seconds=1)
+    """The time between two lines."""
 
     def write(self, *acts: Act) -> Path:
         lines: list[dict[str, Any]] = []
 
         def add(kind: str, payload: dict[str, Any]) -> None:
-            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            when = (self.began + len(lines) * self.pause).isoformat().replace("+00:00", "Z")
             lines.append({"timestamp": when, "type": kind, "payload": payload})
 
         meta = {"id": self.id, "timestamp": self.began.isoformat(), "cwd": str(self.cwd), "originator": "codex_exec"}
@@ -170,7 +191,7 @@ class CodexSession:
             content = [{"type": "input_text", "text": text}]
             add("response_item", {"type": "message", "role": "user", "content": content})
 
-        say("Make the tests green")
+        say(self.task)
         for number, act in enumerate(acts):
             id = f"call_{number}"
             match act:
@@ -184,17 +205,26 @@ class CodexSession:
                     add("event_msg", {"type": "item_completed", "item": item})
                     output = f"Wall time: 0.1 seconds\nProcess exited with code {act.code}\nOutput:\n{act.output}"
                     add("response_item", {"type": "function_call_output", "call_id": id, "output": output})
-                case Replace():
-                    body = "".join(f"-{line}\n" for line in act.old.splitlines())
-                    body += "".join(f"+{line}\n" for line in act.new.splitlines())
-                    patch = f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
-                    add(
-                        "response_item",
-                        {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": id},
-                    )
+                case Replace() | Write():
+                    patch = _patch(act)
+                    call = {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": id}
+                    add("response_item", call)
                     add("response_item", {"type": "custom_tool_call_output", "call_id": id, "output": "Success."})
+        if self.answer:
+            content = [{"type": "output_text", "text": self.answer}]
+            add("response_item", {"type": "message", "role": "assistant", "content": content})
         day = self.home / ".codex" / "sessions" / f"{self.began:%Y/%m/%d}"
         day.mkdir(parents=True, exist_ok=True)
         path = day / f"rollout-{self.began:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         return path
+
+
+def _patch(act: Replace | Write) -> str:
+    """Return a change as Codex makes it."""
+    if isinstance(act, Write):
+        added = "".join(f"+{line}\n" for line in act.text.splitlines())
+        return f"*** Begin Patch\n*** Add File: {act.path}\n{added}*** End Patch"
+    body = "".join(f"-{line}\n" for line in act.old.splitlines())
+    body += "".join(f"+{line}\n" for line in act.new.splitlines())
+    return f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
