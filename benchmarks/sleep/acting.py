@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ from typing import Final, Protocol
 
 from benchmarks.sleep.literal import wishes_of
 from benchmarks.sleep.machine import Result, run_command
-from benchmarks.sleep.samples import Option, Prompt, Sample
-from tests.support.agent_sessions import new_repo
+from benchmarks.sleep.samples import Option, Prompt, Sample, Write
 
 __all__ = ["Acted", "Agent", "Done", "LiteralAgent", "Situation", "work"]
 
@@ -105,7 +103,7 @@ class _Work:
 
 
 def work(sample: Sample, prompt: Prompt, instructions: str, agent: Agent) -> Acted:
-    """Have an agent work on a prompt in a new copy of the repository.
+    """Have an agent work on a prompt in a new copy of the repository, without git.
 
     Args:
         sample: The repository.
@@ -115,12 +113,13 @@ def work(sample: Sample, prompt: Prompt, instructions: str, agent: Agent) -> Act
     """
     with tempfile.TemporaryDirectory(prefix="ace-sleep-benchmark-") as folder:
         state = _Work(Path(folder) / sample.name, prompt)
-        new_repo(state.tree, sample.files)
+        for name, text in sample.files.items():
+            (state.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            Write(name, text).apply(state.tree)
         if prompt.first:
             state.log.append(Done(Option(prompt.first), run_command(prompt.first, state.tree)))
         rights = [_step(state, number, instructions, agent) for number in range(len(prompt.steps))]
         passes = run_command(prompt.test, state.tree).code == 0
-        shutil.rmtree(state.tree)
     trapped = any(done.option.trap for done in state.log)
     return Acted(passes, all(rights), trapped, tuple(done.option.shown for done in state.log))
 

@@ -53,18 +53,22 @@ def score(
         if not sample.is_trap and all(one.first_right and one.passes for one in acted):
             scores.rules.append(sample.name)
         lessons = [lesson for lesson in learned.lessons if lesson.repository == sample.name]
-        alone = {lesson: _alone(sample, lesson) for lesson in lessons if sample.is_trap or lesson.proven}
+        alone = {lesson: _alone(sample, lesson.text) for lesson in lessons if sample.is_trap or lesson.proven}
         if any(one.trapped for found in (acted, *alone.values()) for one in found):
             scores.traps.append(sample.name)
-        untaught = _alone(sample, Lesson(sample.name, "", proven=False))
-        worse = [lesson for lesson, found in alone.items() if lesson.proven and _is_worse(found, untaught)]
+        worse = [lesson for lesson, found in alone.items() if lesson.proven and _is_worse(found, _alone(sample, ""))]
         scores.wrong_labels += worse
     return scores
 
 
-def _alone(sample: Sample, lesson: Lesson) -> list[Acted]:
-    """Return what the literal agent does if it is shown one lesson only."""
-    return [work(sample, prompt, lesson.text, LiteralAgent()) for prompt in sample.prompts]
+_KNOWN: dict[tuple[str, str], list[Acted]] = {}
+
+
+def _alone(sample: Sample, text: str) -> list[Acted]:
+    """Return what the literal agent does if it is shown one lesson only; the same every time, so it is done once."""
+    if (sample.name, text) not in _KNOWN:
+        _KNOWN[sample.name, text] = [work(sample, prompt, text, LiteralAgent()) for prompt in sample.prompts]
+    return _KNOWN[sample.name, text]
 
 
 def _is_worse(found: Sequence[Acted], before: Sequence[Acted]) -> bool:
