@@ -84,6 +84,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.opik
 	python -m benchmarks.proxy
 	python -m benchmarks.server
+	python -m benchmarks.sleep
 	python -m benchmarks.comparison
 
 .PHONY: docs

@@ -292,6 +292,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.similarity")
     session.run("python", "-m", "benchmarks.reflection", "--quick")
     session.run("python", "-m", "benchmarks.tracing", "--quick")
+    session.run("python", "-m", "benchmarks.sleep", "--seeds", "1")
     session.run("python", "-m", "benchmarks.comparison")
 
 

@@ -29,12 +29,13 @@ import psutil
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ace.integrations import listening_socket
 from ace.skillbook import Skillbook
 from ace_proxy.app import Proxy
 from ace_proxy.conversations import Conversations
 from ace_proxy.learner import LearnerSettings, queue_runs
 from ace_proxy.recording import Recorder
-from ace_proxy.serving import listening_socket, serving
+from ace_proxy.serving import serving
 from ace_proxy.skills import SkillSource
 from ace_proxy.upstream import Upstream
 from benchmarks.options import add_quick, parser_of

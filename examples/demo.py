@@ -65,8 +65,11 @@ def learn_and_ask(folder: Path) -> int:
         print("Two idle cores take about a minute to fetch it the first time, and about two minutes for the rest.")
         code = ace("models", "pull", model.name, "--yes")
     if code != WRONG_USAGE:
-        print("\nIn some of these traces a person corrects the agent. In one, a call of a tool fails and another succeeds,")
-        print("and no person says anything. Each becomes a rule, which is proven: the question is asked again with it.")
+        print("\nIn some of these traces a person corrects the agent. In one, a call of a tool fails and another")
+        print(
+            "succeeds, and no person says anything. Each becomes a rule, which is proven: the question is asked again,"
+        )
+        print("with the rule.")
         code = ace("learn", os.path.relpath(TRACES), "--skillbook", str(skillbook))
     if code == WRONG_USAGE:
         return code

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ace.integrations import listening_socket
 from ace.logs import Run, read_runs
 from ace.skillbook import Skillbook
 from ace_proxy.app import Proxy
 from ace_proxy.conversations import Conversations
 from ace_proxy.recording import Recorder
-from ace_proxy.serving import listening_socket, serving
+from ace_proxy.serving import serving
 from ace_proxy.skills import SkillSource
 from ace_proxy.upstream import Upstream
 from tests.support.coding_agents import AGENTS, AgentHome, CodingAgent

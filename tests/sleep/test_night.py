@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.sleep.conftest import Machine
 from tests.support.agent_sessions import BEGAN, DIRECTLY, MISTAKE, RIGHT, RULE, WRONG, Replace, Said, Shell, new_repo
 
@@ -102,3 +104,21 @@ def test_status_tells_the_last_night_and_what_is_live(machine: Machine) -> None:
     assert (data["last_night"]["staged"], data["projects"][0]["pending"]) == (1, 1)
     machine.ace("review", "--accept", lesson["id"])
     assert f"  - {LESSON}" in machine.ace("sleep", "status").out
+
+
+@pytest.mark.parametrize("name", ["expected.txt", "test_shop.py", "tests/shop.py", "__snapshots__/shop.snap"])
+def test_an_edit_of_what_a_check_compares_with_is_not_a_lesson(machine: Machine, name: str) -> None:
+    check = f"from pathlib import Path\nfrom shop import price\nwanted = int(Path('{name}').read_text()[2:])\n"
+    check += "assert price == wanted, f'price is {price}'\nprint('1 passed')\n"
+    machine.repo.commit({"check.py": check, name: "# 4\n"})
+    red = Shell("python3 check.py", "AssertionError: price is 3", 1)
+    machine.claude(red, Replace(name, "# 4", "# 3"), Shell("python3 check.py", "1 passed"))
+    assert machine.sleep()["candidates"] == 0
+
+
+def test_the_error_is_that_of_the_check_and_not_that_of_make(machine: Machine) -> None:
+    machine.repo.commit({"Makefile": "lint:\n\t@echo 'shop.py: error: price is missing'; exit 1\nfast:\n\t@echo ok\n"})
+    output = "shop.py: error: price is missing\nmake[1]: *** [Makefile:2: lint] Error 1\nmake: *** [lint] Error 2"
+    machine.claude(Shell("make lint", output, 2), Shell("make fast", "ok"))
+    [lesson] = machine.sleep()["lessons"]
+    assert lesson["text"] == "Run `make fast`; `make lint` fails here: shop.py: error: price is missing."

@@ -25,6 +25,7 @@ print("1 passed")
 """
 SHOP = {"run_tests.py": CHECK, "Makefile": "check:\n\t@SRC_ROOT=. python3 run_tests.py\n", "shop.py": "price = 3\n"}
 """A repository with a hidden rule: the tests fail when they are run directly."""
+TASK = "Make the tests green"
 DIRECTLY, RIGHT = "python3 run_tests.py", "make check"
 
 
@@ -60,12 +61,12 @@ class Repo:
         return {str(path): path.read_bytes() for path in sorted(self.root.rglob("*")) if path.is_file()}
 
 
-def new_repo(root: Path, files: Mapping[str, str] = SHOP) -> Repo:
+def new_repo(root: Path, files: Mapping[str, str] = SHOP, when: datetime = COMMITTED) -> Repo:
     """Create a repository with one commit."""
     root.mkdir(parents=True)
     repo = Repo(root)
     repo.git("init", "--quiet", "--initial-branch=main")
-    repo.commit(files)
+    repo.commit(files, when)
     return repo
 
 
@@ -85,6 +86,14 @@ class Replace:
     path: str
     old: str
     new: str
+
+
+@dataclass(frozen=True)
+class Write:
+    """A new file that the agent wrote."""
+
+    path: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,7 @@ class Rejected:
     why: str = ""
 
 
-Act = Shell | Replace | Said | Answered | Read | Rejected
+Act = Shell | Replace | Write | Said | Answered | Read | Rejected
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 WRONG = Shell(DIRECTLY, f"RuntimeError: {RULE}", 1)
 MISTAKE: Sequence[Act] = (WRONG, Shell(RIGHT, "1 passed"))
@@ -130,8 +139,11 @@ class ClaudeSession:
     cwd: Path
     began: datetime = BEGAN
     branch: str = "main"
-    task: str = "Make the tests green"
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    task: str = TASK
+    answer: str = "Done."
+    pause: timedelta = timedelta(seconds=1)
+    """The time between two lines."""
 
     def write(self, *acts: Act) -> Path:
         lines: list[dict[str, Any]] = []
@@ -140,20 +152,12 @@ class ClaudeSession:
             above = lines[-1]["uuid"] if lines else None
             common = {"sessionId": self.id, "cwd": str(self.cwd), "gitBranch": self.branch, "version": "2.1.329"}
             message = {"role": kind, "content": content, **({"model": "m"} if kind == "assistant" else {})}
-            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            when = (self.began + len(lines) * self.pause).isoformat().replace("+00:00", "Z")
             ids = {"uuid": str(uuid.uuid4()), "parentUuid": above, "isSidechain": False}
             lines.append({"type": kind, "message": message, "timestamp": when, **ids, **common, **more})
 
-        def call(id: str, act: Shell | Replace | Read) -> None:
-            path = "" if isinstance(act, Shell) else str(self.cwd / act.path)
-            match act:
-                case Shell():
-                    name, given = "Bash", {"command": act.command}
-                case Replace():
-                    name, given = "Edit", {"file_path": path, "old_string": act.old, "new_string": act.new}
-                case Read():
-                    name, given = "Read", {"file_path": path}
-            add("assistant", [{"type": "tool_use", "id": id, "name": name, "input": given}])
+        def call(id: str, act: Shell | Replace | Write | Read) -> None:
+            add("assistant", [self._call(id, act)])
 
         add("user", self.task)
         for number, act in enumerate(acts):
@@ -168,7 +172,7 @@ class ClaudeSession:
                     text = f"Exit code {act.code}\n{act.output}" if act.code else act.output
                     result = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": bool(act.code)}
                     add("user", [result])
-                case Replace() | Read():
+                case Replace() | Write() | Read():
                     call(id, act)
                     add("user", [{"type": "tool_result", "tool_use_id": id, "content": "done"}])
                 case Rejected():
@@ -177,21 +181,31 @@ class ClaudeSession:
                     result = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": True}
                     more = {"toolUseResult": "User rejected tool use", "toolDenialKind": "user-rejected"}
                     add("user", [result], **more)
-        add("assistant", [{"type": "text", "text": "Done."}])
+        add("assistant", [{"type": "text", "text": self.answer}])
         folder = self.home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(self.cwd))
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.id}.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         return path
 
+    def _call(self, id: str, act: Shell | Replace | Write | Read) -> dict[str, Any]:
+        path = "" if isinstance(act, Shell) else str(self.cwd / act.path)
+        match act:
+            case Shell():
+                name, given = "Bash", {"command": act.command}
+            case Replace():
+                name, given = "Edit", {"file_path": path, "old_string": act.old, "new_string": act.new}
+            case Write():
+                name, given = "Write", {"file_path": path, "content": act.text}
+            case Read():
+                name, given = "Read", {"file_path": path}
+        return {"type": "tool_use", "id": id, "name": name, "input": given}
 
-def codex_call(id: str, act: Shell | Replace | Read) -> dict[str, Any]:
+
+def codex_call(id: str, act: Shell | Replace | Write | Read) -> dict[str, Any]:
     """Return the call of a tool in a rollout of Codex CLI."""
-    if isinstance(act, Replace):
-        body = "".join(f"-{line}\n" for line in act.old.splitlines())
-        body += "".join(f"+{line}\n" for line in act.new.splitlines())
-        text = f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"
-        return {"type": "custom_tool_call", "name": "apply_patch", "input": text, "call_id": id}
+    if isinstance(act, Replace | Write):
+        return {"type": "custom_tool_call", "name": "apply_patch", "input": _patch(act), "call_id": id}
     arguments = json.dumps({"cmd": act.command if isinstance(act, Shell) else f"cat {act.path}"})
     return {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": id}
 
@@ -204,14 +218,17 @@ class CodexSession:
     cwd: Path
     commit: str
     began: datetime = BEGAN
-    task: str = "Make the tests green"
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    task: str = TASK
+    answer: str = ""
+    pause: timedelta = timedelta(seconds=1)
+    """The time between two lines."""
 
     def write(self, *acts: Act) -> Path:
         lines: list[dict[str, Any]] = []
 
         def add(kind: str, payload: dict[str, Any]) -> None:
-            when = (self.began + timedelta(seconds=len(lines))).isoformat().replace("+00:00", "Z")
+            when = (self.began + len(lines) * self.pause).isoformat().replace("+00:00", "Z")
             lines.append({"timestamp": when, "type": kind, "payload": payload})
 
         meta = {"id": self.id, "timestamp": self.began.isoformat(), "cwd": str(self.cwd), "originator": "codex_exec"}
@@ -222,8 +239,8 @@ class CodexSession:
             content = [{"type": "input_text", "text": text}]
             add("response_item", {"type": "message", "role": "user", "content": content})
 
-        def answer(id: str, act: Shell | Replace | Read, output: str) -> None:
-            kind = "custom_tool_call_output" if isinstance(act, Replace) else "function_call_output"
+        def give(id: str, act: Shell | Replace | Write | Read, output: str) -> None:
+            kind = "custom_tool_call_output" if isinstance(act, Replace | Write) else "function_call_output"
             add("response_item", {"type": kind, "call_id": id, "output": output})
 
         say(self.task)
@@ -240,18 +257,31 @@ class CodexSession:
                     item = {"type": "CommandExecution", "id": id, "exit_code": act.code}
                     add("event_msg", {"type": "item_completed", "item": item})
                     code = f"Wall time: 0.1 seconds\nProcess exited with code {act.code}\nOutput:\n"
-                    answer(id, act, code + act.output)
-                case Replace() | Read():
+                    give(id, act, code + act.output)
+                case Replace() | Write() | Read():
                     add("response_item", codex_call(id, act))
-                    answer(id, act, "Success.")
+                    give(id, act, "Success.")
                 case Rejected():
                     add("response_item", codex_call(id, act.wanted))
                     what = "patch" if isinstance(act.wanted, Replace) else "exec command"
-                    answer(id, act.wanted, f"{what} rejected by user")
+                    give(id, act.wanted, f"{what} rejected by user")
                     if act.why:
                         say(act.why)
+        if self.answer:
+            content = [{"type": "output_text", "text": self.answer}]
+            add("response_item", {"type": "message", "role": "assistant", "content": content})
         day = self.home / ".codex" / "sessions" / f"{self.began:%Y/%m/%d}"
         day.mkdir(parents=True, exist_ok=True)
         path = day / f"rollout-{self.began:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         return path
+
+
+def _patch(act: Replace | Write) -> str:
+    """Return a change as Codex makes it."""
+    if isinstance(act, Write):
+        added = "".join(f"+{line}\n" for line in act.text.splitlines())
+        return f"*** Begin Patch\n*** Add File: {act.path}\n{added}*** End Patch"
+    body = "".join(f"-{line}\n" for line in act.old.splitlines())
+    body += "".join(f"+{line}\n" for line in act.new.splitlines())
+    return f"*** Begin Patch\n*** Update File: {act.path}\n@@\n{body}*** End Patch"

@@ -27,6 +27,7 @@ def test_every_example_is_tested() -> None:
         "learn_with_langchain.py",
         "learn_with_scripted_model.py",
         "measure_learning.py",
+        "one_night.py",
         "scripted_chat_model.py",
         "scripted_conventions.py",
         "scripted_model.py",
@@ -38,7 +39,7 @@ def test_the_readme_names_every_program() -> None:
     programs = [
         path.stem for path in (ROOT / "examples").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
     ]
-    assert len(programs) == 9
+    assert len(programs) == 10
     assert [name for name in programs if f"| `{name}` |" not in readme] == []
 
 

@@ -50,6 +50,11 @@ _NETWORK: Final = re.compile(
     r"failed to (?:connect|fetch|download)|could not connect|can't connect|cannot connect|unable to access 'https?:",
     re.IGNORECASE,
 )
+_EXPECTATION: Final = re.compile(
+    r"(?:^|[/._-])(?:tests?|specs?|expected|golden|snap|snapshots?|__snapshots__|fixtures?|baselines?)(?=$|[/._-])",
+    re.IGNORECASE,
+)
+"""In a path: the file is a test, or what a test compares with."""
 _EDGE: Final = re.compile(r"^(?:[>E|]\s+|\s|\x1b\[[\d;]*m)+|\s+$|\x1b\[[\d;]*m")
 _ENVELOPE: Final = re.compile(
     r"(?:exit code|process exited with code|exited with code|wall time|original token count|process group pgid)"
@@ -57,6 +62,8 @@ _ENVELOPE: Final = re.compile(
     re.IGNORECASE,
 )
 """What agents write around the output of a command."""
+_ENDED: Final = re.compile(r"(?:\S*make\S*: \*\*\* .*\bError \d+$|npm (?:ERR!|error)\b)", re.IGNORECASE)
+"""A runner says that a command failed, not why."""
 _VARYING: Final = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 
 
@@ -124,7 +131,7 @@ def mine(run: Run) -> list[CommandPair]:
     for number, call in enumerate(calls):
         if not call.failed or call.command in done or is_looking(call.command):
             continue
-        pair = _repaired(call, calls[number + 1 : number + 1 + _FARTHEST], edits, run.steps)
+        pair = _repaired(call, calls[number + 1 : number + 1 + _FARTHEST], edits, run)
         if pair is not None:
             done.add(call.command)
             found.append(pair)
@@ -132,20 +139,32 @@ def mine(run: Run) -> list[CommandPair]:
 
 
 def _repaired(
-    call: ShellCall, later: Sequence[ShellCall], edits: Sequence[tuple[int, Edit]], steps: Sequence[Step]
+    call: ShellCall, later: Sequence[ShellCall], edits: Sequence[tuple[int, Edit]], run: Run
 ) -> CommandPair | None:
     for other in later:
         if other.failed or is_looking(other.command):
             continue
         between = tuple(edit for at, edit in edits if call.at < at < other.at)
-        said = _said(steps[call.at : other.at])
+        said = _said(run.steps[call.at : other.at])
         before = tuple(edit for at, edit in edits if at < call.at)
         if _squeezed(other.command) == _squeezed(call.command):
-            is_check = bool(purposes(call.command) & _PROVEN_PURPOSES)
-            return CommandPair("B", call, other, before, between, said) if between and is_check else None
+            repairs = between and _may_repair(call.command, [_relative(edit.path, run.cwd) for edit in between])
+            return CommandPair("B", call, other, before, between, said) if repairs else None
         if _is_for_the_same(call, other, said):
             return CommandPair("A", call, other, before, between, said)
     return None
+
+
+def _relative(path: str, folder: str) -> str:
+    return os.path.relpath(os.path.join(folder, path), folder or os.curdir)
+
+
+def _may_repair(command: str, paths: Sequence[str]) -> bool:
+    """Whether edits that made a check pass can be a repair; a test also passes once it expects something else."""
+    found = purposes(command)
+    if "test" in found and all(_EXPECTATION.search(path) for path in paths):
+        return False
+    return bool(found & _PROVEN_PURPOSES)
 
 
 def _is_for_the_same(call: ShellCall, other: ShellCall, said: str) -> bool:
@@ -290,6 +309,7 @@ def error_line(output: str) -> str:
     exceptions = [found[0] for line in lines if (found := _EXCEPTION.search(line))]
     whole = [line for line in exceptions if not line.endswith("...")]
     failed = [line for line in lines if _FAILED.search(line)]
+    failed = [line for line in failed if not _ENDED.match(line)] or failed
     best = whole or exceptions or failed or lines
     return best[-1][:300] if best else ""
 

@@ -1,0 +1,1 @@
+"""A benchmark of learning from the sessions of coding agents; `python -m benchmarks.sleep`."""
