@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 SKILL_FILE: Final = "SKILL.md"
+"""The file with the name, the description and the body of a skill folder."""
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 1024
 _MOST_LINES: Final = 480
