@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
+import zstandard
 
 from tests.proxy.world import KEY, SKILL, Raw, Seen, chat, in_events, in_json, world
 
@@ -152,3 +154,32 @@ def test_an_address_with_a_path_replaces_v1(tmp_path: Path) -> None:
         with world(tmp_path, reply) as plain, world(folder, reply, upstream=plain.server.url + path) as proxy:
             httpx.post(f"{proxy.api}/chat/completions", content=ODD)
     assert seen == ["/v1/chat/completions"] * 4 + ["/v1beta/openai/chat/completions"]
+
+
+WEATHER = b'{"model": "m", "messages": [{"role": "user", "content": "What is the weather in Bremen?"}]}'
+CODINGS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("skills", [[SKILL], []], ids=["skills", "no skills"])
+def test_a_compressed_request_gets_skills_and_is_recorded(tmp_path: Path, coding: str, skills: list[str]) -> None:
+    sent = CODINGS[coding](WEATHER)
+    with world(tmp_path, lambda _: chat("Seven."), skills=skills) as proxy:
+        httpx.post(f"{proxy.api}/chat/completions", content=sent, headers={"content-encoding": coding})
+        [run] = proxy.runs()
+    [seen] = proxy.server.seen
+    assert run.answer == "Seven."
+    if skills:
+        assert seen.header("content-encoding") is None
+        assert SKILL in json.loads(seen.body)["messages"][0]["content"]
+    else:
+        assert (seen.header("content-encoding"), seen.body) == (coding, sent)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "unheard-of"])
+def test_a_body_that_cannot_be_decompressed_passes_unchanged(tmp_path: Path, coding: str) -> None:
+    with world(tmp_path, lambda _: chat("Seven."), skills=[SKILL]) as proxy:
+        headers = {"content-encoding": coding}
+        httpx.post(f"{proxy.api}/chat/completions", content=b"\x1f\x8b damaged", headers=headers)
+    [seen] = proxy.server.seen
+    assert (seen.header("content-encoding"), seen.body) == (coding, b"\x1f\x8b damaged")

@@ -138,22 +138,26 @@ class Proxy:
         if dialect is not None:
             is_anthropic = dialect.name == "anthropic"
         call: Call | None = None
+        is_changed = False
         try:
-            if dialect is None or "content-encoding" in headers:
+            if dialect is None:
                 body: bytes | AsyncIterator[bytes] = _pieces(receive)
                 length = headers.get("content-length")
                 if length is None and "transfer-encoding" not in headers:
                     body = b""
             else:
-                whole = b"".join([piece async for piece in _pieces(receive)])
-                body, call = await self._prepared(dialect, whole, headers)
+                received = b"".join([piece async for piece in _pieces(receive)])
+                whole = _decompressed(received, headers)
+                prepared, call = await self._prepared(dialect, whole, headers)
+                is_changed = prepared is not whole
+                body = prepared if is_changed else received
                 length = str(len(body))
         except ClientDisconnect:
             return
         request = httpx.Request(
             scope["method"],
             self._upstream.address(path, scope["query_string"], is_anthropic=is_anthropic),
-            headers=_headers_for(scope, length),
+            headers=_headers_for(scope, length, is_changed=is_changed),
             content=body,
         )
         await self._exchange(request, receive if isinstance(body, bytes) else None, send, call)
@@ -270,8 +274,19 @@ def _problem_of_feedback(said: object) -> str:
     return "" if said.get("outcome") or said.get("feedback") else "outcome or feedback must be given"
 
 
-def _headers_for(scope: Scope, length: str | None) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a request that are passed on."""
+def _decompressed(body: bytes, headers: Headers) -> bytes:
+    """Return the body of a request without its compression; as it is if that is not known or the body is damaged."""
+    coding = headers.get("content-encoding")
+    if coding is None:
+        return body
+    try:
+        return httpx.Response(200, headers={"content-encoding": coding}, content=body).content
+    except httpx.DecodingError:
+        return body
+
+
+def _headers_for(scope: Scope, length: str | None, *, is_changed: bool) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request that are passed on; a body that was changed is no longer compressed."""
     named = {
         name.strip().lower() for key, value in scope["headers"] if key == b"connection" for name in value.split(b",")
     }
@@ -279,6 +294,7 @@ def _headers_for(scope: Scope, length: str | None) -> list[tuple[bytes, bytes]]:
         (name, value)
         for name, value in scope["headers"]
         if name not in _OF_REQUEST and name not in named and not name.startswith(_OWN)
+        if not (is_changed and name == b"content-encoding")
     ]
     return kept if length is None else [*kept, (b"content-length", length.encode())]
 
