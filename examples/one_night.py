@@ -124,6 +124,9 @@ def main() -> None:
     home = Path.cwd()
     began = datetime.now(UTC) - timedelta(hours=10)
     root = home / "shop"
+    if root.exists():
+        print("shop and its sessions are here already")
+        return
     commit = create_repository(root, began - timedelta(days=1))
     folder = "".join(letter if letter.isalnum() else "-" for letter in str(root))
     claude = home / ".claude" / "projects" / folder / "11111111-1111-4111-8111-111111111111.jsonl"

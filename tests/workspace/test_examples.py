@@ -135,3 +135,22 @@ def test_the_demo_ends_with_new_questions_before_and_after_learning(tmp_path: Pa
     assert "Right: 0 of 5 before, 5 of 5 after.\n" in printed
     assert [line.split()[1] for line in printed.splitlines()[-3:]] == ["inspect", "learn", "review"]
     assert "from revenue.json, proven" in printed
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "house_rules",
+        "learn_from_claude_code",
+        "learn_from_openclaw",
+        "learn_with_langchain",
+        "learn_with_scripted_model",
+        "one_night",
+    ],
+)
+def test_a_second_run_in_the_same_folder_succeeds(program: str, tmp_path: Path) -> None:
+    environ = command_environment(tmp_path, {"PYTHONPATH": str(ROOT), "ACE_UNPROVEN": "pending"})
+    for _ in range(2):
+        command = [sys.executable, "-m", f"examples.{program}"]
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
