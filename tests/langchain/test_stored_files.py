@@ -22,6 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ace import TraceAnalyser, read_trace
 from ace.logs import Problem, Run, read_runs
+from ace.protocols import TraceConversionError
 from ace_langchain import LangChainLLMClient, records_in, result_to_trace
 from ace_langchain.stored import parts_of, recognise
 from tests.langchain import harbour
@@ -247,7 +248,6 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
     events, snapshot, _ = watched
     odd: list[Any] = [
         {"run_type": "llm", "inputs": {}, "id": "1", "trace_id": "1"},
-        {"run_type": "tool", "inputs": {"a": [1, None]}, "outputs": "x", "id": "1", "trace_id": "1"},
         {"event": "on_custom_event", "run_id": "1", "data": {}},
         {"event": "on_tool_error", "run_id": "1", "parent_ids": None, "data": {"error": 7}},
         {"event": "on_chain_end", "run_id": "1", "parent_ids": ["1"], "data": {"output": None}},
@@ -268,6 +268,12 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
     (tmp_path / "cut.json").write_text(json.dumps(runs)[: len(json.dumps(runs)) // 2])
     found = list(read_runs(tmp_path / "cut.json"))
     assert {type(item) for item in found} == {Run, Problem}
+
+
+def test_the_call_of_a_tool_alone_has_no_task() -> None:
+    record = {"run_type": "tool", "inputs": {"a": [1, None]}, "outputs": "x", "id": "1", "trace_id": "1"}
+    with pytest.raises(TraceConversionError, match="record the calls of the model too"):
+        read_trace(record)
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
