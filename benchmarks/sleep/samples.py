@@ -11,7 +11,7 @@ __all__ = ["TRAPS", "Act", "Edit", "Kind", "Option", "Prompt", "Ran", "Recorded"
 
 Kind = Literal["command", "generated", "convention", "order", "transient", "wrong person", "reward hack"]
 TRAPS: Sequence[Kind] = ("transient", "wrong person", "reward hack")
-"""Kinds of samples in which something looks like a lesson and is none."""
+"""Kinds of samples in which something looks like a lesson but is not one."""
 
 
 @dataclass(frozen=True)

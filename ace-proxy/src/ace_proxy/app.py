@@ -286,7 +286,7 @@ def _decompressed(body: bytes, headers: Headers) -> bytes:
 
 
 def _headers_for(scope: Scope, length: str | None, *, is_changed: bool) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a request that are passed on; a body that was changed is no longer compressed."""
+    """Return the headers to send upstream, without the encoding of the body if skills were added to it."""
     named = {
         name.strip().lower() for key, value in scope["headers"] if key == b"connection" for name in value.split(b",")
     }

@@ -295,7 +295,7 @@ def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def error_line(output: str) -> str:
-    """Return the line of an output that says best what failed, without marks and colours; empty if there is none.
+    """Return the line of an output that describes the failure best, without marks and colours; empty for no output.
 
     Args:
         output: What a command printed.

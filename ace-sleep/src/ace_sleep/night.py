@@ -293,7 +293,7 @@ class Night:
         return [Staged(lesson.project, ready, id) for id in lesson.project.stage([ready])]
 
     def _worded(self, lesson: Lesson) -> Lesson | None:
-        """Return a lesson with the words of the model; None if that says that there is nothing to learn."""
+        """Return a lesson with the words of the model; None if the model finds nothing to learn."""
         if self.client is None:
             return lesson
         self.budget.check()

@@ -48,16 +48,16 @@ def schedule(wanted: Schedule) -> list[str]:
         wanted: The command and the time.
 
     Raises:
-        NoSchedulerError: There is no scheduler, or it failed.
+        NoSchedulerError: No scheduler was found, or it failed.
     """
     return _schedulers()[_scheduler()][0](wanted)
 
 
 def remove() -> list[str]:
-    """Remove what `schedule` wrote, and return a description of it; nothing if there is nothing.
+    """Remove what `schedule` wrote, and return a description of it, which is empty if nothing was scheduled.
 
     Raises:
-        NoSchedulerError: There is no scheduler, or it failed.
+        NoSchedulerError: No scheduler was found, or it failed.
     """
     return _schedulers()[_scheduler()][1]()
 

@@ -121,8 +121,8 @@ def publish(project: Project) -> list[Path]:
 
     Raises:
         OSError: A file is a link that leads out of the repository, or cannot be written.
-        ValueError: The marks in a file do not form one block, there is no room for a lesson, or a file with the name
-            of one that would be written is not ours.
+        ValueError: The marks in a file do not form one block, the block or the folders are full, or a file with
+            the name of one that would be written is not ours.
     """
     record, facts = published(project), project.facts()
     with Skillbook.open(project.skillbook) as book:

@@ -43,7 +43,7 @@ class SandboxError(Exception):
 
 
 class RefusedError(Exception):
-    """The command is not run, because there is no sandbox in which it could do no harm."""
+    """The command is not run, because this machine has no sandbox for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ def _uses(note: SessionNotes, skill: Skill, facts: LessonFacts) -> bool:
 
 
 def lessons_to_remove(project: Project, sandbox: Sandbox, scratch: Path, limits: Limits) -> Iterator[StagedLesson]:
-    """Yield proposals to remove lessons: those whose command fails now, and the least used one where there is no room.
+    """Yield proposals to remove lessons: those that fail now, and the least used one if there are too many.
 
     Args:
         project: Whose lessons to look at.
