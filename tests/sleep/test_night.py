@@ -60,7 +60,9 @@ def test_sessions_are_read_once_until_they_continue(machine: Machine) -> None:
 
 
 def test_nothing_to_learn_says_why(machine: Machine) -> None:
-    machine.claude(Shell(DIRECTLY, "requests.exceptions.ConnectionError: Max retries exceeded", 1), Shell(RIGHT, "ok"))
+    calling = 'import socket\nsocket.create_connection(("192.0.2.7", 80))\n'
+    machine.repo.commit({"run_tests.py": calling, "Makefile": "check:\n\t@echo ok\n"})
+    machine.claude(Shell(DIRECTLY, "OSError: [Errno 101] Network is unreachable", 1), Shell(RIGHT, "ok"))
     done = machine.ace("sleep", "--no-model")
     assert done.code == 0, done.err
     assert done.out == "1 session, 1 candidate, 0 reproduced: 1 need the network\n"

@@ -78,16 +78,39 @@ def test_a_transient_failure_is_no_lesson(machine: Machine) -> None:
     assert reasons(machine) == {"transient": 1}
 
 
+UNREACHED = "der Spiegel fehlt"
+"""No word of it says that the network is meant."""
+CALLING = f"""\
+import os, socket, sys
+try:
+    %s
+except OSError:
+    if "SRC_ROOT" not in os.environ:
+        sys.exit("{UNREACHED}")
+print("1 passed")
+"""
+
+
 @pytest.mark.parametrize(
-    "error",
+    "call",
     [
-        "curl: (6) Could not resolve host: mirror.example",
-        "ConnectionRefusedError: [Errno 111] Connection refused",
+        'socket.getaddrinfo("mirror.example", 80)',
+        'socket.create_connection(("192.0.2.7", 80), 5)',
+        'socket.create_connection(("127.0.0.1", 9), 5)',
     ],
+    ids=["name", "address", "service on this machine"],
 )
-def test_a_failure_of_the_network_is_no_lesson(machine: Machine, error: str) -> None:
-    machine.claude(Shell(DIRECTLY, error, 1), Shell(RIGHT, "1 passed"))
+def test_a_failure_of_the_network_is_no_lesson(machine: Machine, call: str) -> None:
+    only_direct = "check:\n\t@echo 1 passed\n"
+    machine.repo.commit({"run_tests.py": CALLING % call, "Makefile": only_direct})
+    machine.claude(Shell(DIRECTLY, UNREACHED, 1), Shell(RIGHT, "1 passed"))
     assert reasons(machine) == {"network": 1}
+
+
+def test_a_program_that_always_looks_for_news_is_no_failure_of_the_network(machine: Machine) -> None:
+    machine.repo.commit({"run_tests.py": CALLING % 'socket.getaddrinfo("news.example", 80)'})
+    machine.claude(Shell(DIRECTLY, UNREACHED, 1), Shell(RIGHT, "1 passed"))
+    assert len(machine.sleep()["lessons"]) == 1
 
 
 def test_a_flaky_command_is_no_lesson(machine: Machine) -> None:

@@ -24,7 +24,6 @@ __all__ = [
     "error_line",
     "is_same_line",
     "mine",
-    "needs_network",
     "shell_calls",
 ]
 
@@ -38,18 +37,6 @@ _FARTHEST: Final = 20
 _PROVEN_PURPOSES: Final = frozenset({"test", "lint", "types", "build", "format", "docs"})
 
 _EXCEPTION: Final = re.compile(r"\b(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Failure)\b: .+")
-_FAILED: Final = re.compile(
-    r"\berror\b|\bfatal\b|\bfailed\b|not found|no such|cannot|can't|unable|undefined|invalid|denied|missing|unknown|"
-    r"unrecognized|refused|must\b",
-    re.IGNORECASE,
-)
-_NETWORK: Final = re.compile(
-    r"connection ?(?:refused|reset|timed out|aborted|error)|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|getaddrinfo|"
-    r"name resolution|name or service not known|could not resolve|network is unreachable|no route to host|"
-    r"max retries exceeded|ConnectError|ConnectTimeout|ReadTimeout|URLError|socket hang up|no such host|"
-    r"failed to (?:connect|fetch|download)|could not connect|can't connect|cannot connect|unable to access 'https?:",
-    re.IGNORECASE,
-)
 _EXPECTATION: Final = re.compile(
     r"(?:^|[/._-])(?:tests?|specs?|expected|golden|snap|snapshots?|__snapshots__|fixtures?|baselines?)(?=$|[/._-])",
     re.IGNORECASE,
@@ -308,9 +295,8 @@ def error_line(output: str) -> str:
     lines = [line.removeprefix("Output: ") for line in lines if not _ENVELOPE.fullmatch(line)]
     exceptions = [found[0] for line in lines if (found := _EXCEPTION.search(line))]
     whole = [line for line in exceptions if not line.endswith("...")]
-    failed = [line for line in lines if _FAILED.search(line)]
-    failed = [line for line in failed if not _ENDED.match(line)] or failed
-    best = whole or exceptions or failed or lines
+    other = [line for line in lines if not _ENDED.match(line)]
+    best = whole or exceptions or other or lines
     return best[-1][:300] if best else ""
 
 
@@ -323,12 +309,3 @@ def is_same_line(line: str, output: str) -> bool:
     """
     wanted = _VARYING.sub("0", _squeezed(line.removesuffix("...")))
     return not wanted or any(wanted in _VARYING.sub("0", _squeezed(found)) for found in output.splitlines())
-
-
-def needs_network(output: str) -> bool:
-    """Return whether a command failed because something could not be reached.
-
-    Args:
-        output: What it printed.
-    """
-    return _NETWORK.search(output) is not None

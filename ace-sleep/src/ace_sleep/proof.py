@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from ace.logs import Run, text_of
 from ace_sleep.edits import Edit, apply_edit
-from ace_sleep.mining import CommandPair, ShellCall, error_line, is_same_line, needs_network
+from ace_sleep.mining import CommandPair, ShellCall, error_line, is_same_line
 from ace_sleep.repository import NoCopyError, Repository, copy_at
 from ace_sleep.sandbox import Limits, Outcome, Place, RefusedError, Sandbox, SandboxError
 from ace_sleep.shell import harm_of
@@ -70,8 +70,6 @@ class Prover:
         for call in (pair.failed, pair.worked):
             if harm := harm_of(call.command, str(repository.root)):
                 return Proof("harmful", harm)
-        if needs_network(pair.failed.output):
-            return Proof("network", error_line(pair.failed.output))
         commit = commit_of(run, repository)
         if not commit:
             return Proof("not reproducible", "the repository had no commit when the session began")
@@ -106,15 +104,19 @@ class Prover:
         if not all(is_same_line(line, outcome.output) for outcome in failures):
             return self._fails_otherwise(failed)
         repairs = [self._run(pair.worked, after, run, repository, commit) for _ in range(times)]
+        if failed.missed_network and not repairs[-1].missed_network:
+            return Proof("network", error_line(failed.output))
         if all(outcome.worked for outcome in repairs):
             return Proof("proven", "", commit, failed, repairs[-1], self._sandbox.name)
         if any(outcome.worked for outcome in repairs):
             return Proof("flaky", "the command that worked works sometimes")
-        if needs_network(repairs[-1].output):
+        if repairs[-1].missed_network:
             return Proof("network", error_line(repairs[-1].output))
         return Proof("not reproducible", f"the command that worked fails: {error_line(repairs[-1].output)}")
 
     def _fails_otherwise(self, failed: Outcome) -> Proof:
+        if failed.missed_network:
+            return Proof("network", error_line(failed.output))
         if failed.exit_code == 127:
             return Proof("not reproducible", f"a tool is missing: {error_line(failed.output)}")
         return Proof("not reproducible", f"it fails with another error: {error_line(failed.output)}")

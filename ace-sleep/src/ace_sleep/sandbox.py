@@ -70,6 +70,8 @@ class Outcome:
     """The limit for which it was ended: `time`, `processes`, `memory` or `output`; empty if it was not."""
     output: str
     """What it printed, standard error included."""
+    missed_network: bool
+    """Whether it tried to reach something over the network in vain. Only the kernel of Linux counts that."""
 
     @property
     def worked(self) -> bool:
@@ -159,7 +161,7 @@ class Sandbox:
             found = json.loads(done)
         except ValueError:
             raise SandboxError(f"{self.name}: {errors.strip() or 'it ended without a result'}") from None
-        return Outcome(found["exit_code"], found["limit"], found["output"])
+        return Outcome(found["exit_code"], found["limit"], found["output"], found["missed_network"])
 
     def _check(self, command: str, place: Place) -> None:
         if self.name == "none" and not is_allow_listed(command):
@@ -175,7 +177,7 @@ class Sandbox:
             "folder": str(base / folder) if folder else str(base),
             "environment": {**_environment(self._home(place)), **(access.environment if access else {})},
             "isolate": self.name == "unshare",
-            "counts_processes": self.name in ("unshare", "bubblewrap"),
+            "has_namespaces": self.name in ("unshare", "bubblewrap"),
             "tree": str(place.tree),
             "hidden": hidden,
             "bound": list(_bound(place, hidden, access)),

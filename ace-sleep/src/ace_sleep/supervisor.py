@@ -127,7 +127,7 @@ class Watched:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._order = order
-        self._counts_all = order["counts_processes"]
+        self._counts_all = order["has_namespaces"]
         self.output = bytearray()
         self._seen = 0
         self._process = subprocess.Popen(
@@ -194,6 +194,20 @@ class Watched:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
+def network_failures() -> int:
+    """Return how often this network had no route to an address, or no one listened there, as the kernel counts it."""
+    failures = 0
+    with open("/proc/net/snmp") as file:
+        lines = [line.split() for line in file]
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        counted = dict(zip(names, values, strict=True))
+        failures += int(counted.get("OutNoRoutes", 0)) + int(counted.get("AttemptFails", 0))
+    if os.path.exists("/proc/net/snmp6"):
+        with open("/proc/net/snmp6") as file:
+            failures += sum(int(line.split()[1]) for line in file if line.startswith("Ip6OutNoRoutes"))
+    return failures
+
+
 def _resident_bytes(number: str) -> int:
     try:
         with open(f"/proc/{number}/statm", "rb") as file:
@@ -215,6 +229,7 @@ def main() -> None:
         hand_over_ports(order)
     if order["isolate"]:
         isolate(order)
+    failures_before = network_failures() if order["has_namespaces"] else 0
     watched = Watched(order)
     code, limit = None, ""
     try:
@@ -224,7 +239,8 @@ def main() -> None:
     finally:
         watched.end()
     output = watched.output.decode("utf-8", "replace")
-    sys.stdout.write(json.dumps({"exit_code": code, "limit": limit, "output": output}))
+    missed = order["has_namespaces"] and network_failures() > failures_before
+    sys.stdout.write(json.dumps({"exit_code": code, "limit": limit, "output": output, "missed_network": missed}))
     sys.stdout.flush()
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace_sleep.lessons import digest_of
-from ace_sleep.mining import error_line, needs_network
+from ace_sleep.mining import error_line
 from ace_sleep.notes import Notes, SessionNotes
 from ace_sleep.projects import LessonFacts, Project, StagedLesson
 from ace_sleep.publishing import MOST_FOLDERS, MOST_LINES, published
@@ -108,7 +108,7 @@ def _error_now(command: str, repository: Repository, sandbox: Sandbox, scratch: 
         finally:
             if folder.exists():
                 remove_tree(folder)
-        if outcome.worked or outcome.limit or outcome.exit_code == _NOT_FOUND or needs_network(outcome.output):
+        if outcome.worked or outcome.limit or outcome.exit_code == _NOT_FOUND or outcome.missed_network:
             return ""
         error = error_line(outcome.output) or f"exit {outcome.exit_code}"
     return error
