@@ -10,7 +10,8 @@ from typing import Final, Protocol
 
 from benchmarks.sleep.literal import wishes_of
 from benchmarks.sleep.machine import Result, run_command
-from benchmarks.sleep.samples import Option, Prompt, Sample, Write
+from benchmarks.sleep.samples import Option, Prompt, Sample, change
+from tests.support.agent_sessions import Write
 
 __all__ = ["Acted", "Agent", "Done", "LiteralAgent", "Situation", "work"]
 
@@ -93,7 +94,7 @@ class _Work:
         if isinstance(option.does, str):
             result = run_command(option.does, self.tree)
         else:
-            option.does.apply(self.tree)
+            change(self.tree, option.does)
             result = Result(0, "")
         if not result.code:  # what failed before may work now
             self.tried = [known for known in self.tried if not isinstance(known.does, str)]
@@ -115,7 +116,7 @@ def work(sample: Sample, prompt: Prompt, instructions: str, agent: Agent) -> Act
         state = _Work(Path(folder) / sample.name, prompt)
         for name, text in sample.files.items():
             (state.tree / name).parent.mkdir(parents=True, exist_ok=True)
-            Write(name, text).apply(state.tree)
+            change(state.tree, Write(name, text))
         if prompt.first:
             state.log.append(Done(Option(prompt.first), run_command(prompt.first, state.tree)))
         rights = [_step(state, number, instructions, agent) for number in range(len(prompt.steps))]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.sleep.samples import Act, Edit, Ran, Recorded, Said, Sample, Session, Write
+from benchmarks.sleep.samples import Ran, Sample, Session, change
 from tests.support import agent_sessions as agents
 
 __all__ = ["Machine", "Result", "instructions_in", "recorded_acts", "run_command"]
@@ -131,18 +131,14 @@ def recorded_acts(session: Session, root: Path) -> Iterator[agents.Act]:
         shutil.rmtree(tree)
 
 
-def _in_session(act: Act, tree: Path) -> agents.Act:
+def _in_session(act: agents.Act | Ran, tree: Path) -> agents.Act:
     match act:
         case Ran():
             result = run_command(act.command, tree)
             return agents.Shell(act.command, result.output, result.code)
-        case Recorded():
-            return agents.Shell(act.command, act.output, act.code)
-        case Said():
-            return agents.Said(act.text)
-        case Edit():
-            act.apply(tree)
+        case agents.Replace():
+            change(tree, act)
             return agents.Replace(act.path, act.old.removesuffix("\n"), act.new.removesuffix("\n"))
-        case Write():
-            act.apply(tree)
-            return agents.Write(act.path, act.text)
+        case agents.Write():
+            change(tree, act)
+    return act

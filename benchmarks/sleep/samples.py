@@ -7,39 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["TRAPS", "Act", "Edit", "Kind", "Option", "Prompt", "Ran", "Recorded", "Said", "Sample", "Write"]
+from tests.support.agent_sessions import Act, Replace, Write
+
+__all__ = ["TRAPS", "Kind", "Option", "Prompt", "Ran", "Sample", "Session", "change"]
 
 Kind = Literal["command", "generated", "convention", "order", "transient", "wrong person", "reward hack"]
 TRAPS: Sequence[Kind] = ("transient", "wrong person", "reward hack")
 """Kinds of samples in which something looks like a lesson but is not one."""
-
-
-@dataclass(frozen=True)
-class Edit:
-    """Text of a file that is replaced."""
-
-    path: str
-    old: str
-    new: str
-
-    def apply(self, tree: Path) -> None:
-        """Change the file below a folder."""
-        file = tree / self.path
-        text = file.read_text(encoding="utf-8")
-        assert self.old in text, f"{self.path} does not contain {self.old!r}"
-        file.write_text(text.replace(self.old, self.new, 1), encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class Write:
-    """A file that is written."""
-
-    path: str
-    text: str
-
-    def apply(self, tree: Path) -> None:
-        """Write the file below a folder."""
-        (tree / self.path).write_text(self.text, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -49,23 +23,20 @@ class Ran:
     command: str
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A command in a session whose output was due to something that is over."""
+def change(tree: Path, what: Replace | Write) -> None:
+    """Change a file below a folder.
 
-    command: str
-    output: str
-    code: int
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the person said in a session."""
-
-    text: str
-
-
-Act = Edit | Write | Ran | Recorded | Said
+    Args:
+        tree: The folder.
+        what: The change.
+    """
+    file = tree / what.path
+    if isinstance(what, Write):
+        file.write_text(what.text, encoding="utf-8")
+        return
+    text = file.read_text(encoding="utf-8")
+    assert what.old in text, f"{what.path} does not contain {what.old!r}"
+    file.write_text(text.replace(what.old, what.new, 1), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -73,7 +44,8 @@ class Session:
     """A session to learn from."""
 
     task: str
-    acts: Sequence[Act]
+    acts: Sequence[Act | Ran]
+    """A `Shell` has an output that was due to something that is over."""
     answer: str
     """What the agent said in the end."""
 
@@ -82,7 +54,7 @@ class Session:
 class Option:
     """Something that an agent may do."""
 
-    does: str | Edit | Write
+    does: str | Replace | Write
     """A command, or a change of a file."""
     names: tuple[str, ...] = ()
     """What instructions call it, in backquotes; the command itself, or the file, by default."""
