@@ -18,7 +18,7 @@ from typing import Any
 
 from ace.cases import check_for, check_of_correction
 from ace.outputs import AgentOutput
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols import LLMClientLike
 from ace.runners.settings import client_from_model
 from ace.skill import SkillCase

@@ -97,7 +97,7 @@ def test_every_package_is_reached_through_ace() -> None:
 
 REPOSITORY = Path(__file__).parents[2]
 IMPORT = re.compile(r"^[ >]*from (ace(?:\.[a-z_.]+)?) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
-MEASURING = ("ace.cases", "ace.evaluation", "ace.proofs", "ace.protocols.observers")
+MEASURING = ("ace.cases", "ace.evaluation", "ace.proof", "ace.protocols.observers")
 SPECIAL = (
     "ace.insights",
     "ace.logs",

@@ -350,7 +350,7 @@ _PACKAGES = frozenset(
         "outputs",
         "pipeline",
         "plugins",
-        "proofs",
+        "proof",
         "protocols",
         "providers",
         "redaction",

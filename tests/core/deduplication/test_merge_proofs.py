@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ace import Reflector, SkillManager, TraceAnalyser, learning_tail
 from ace.deduplication import DeduplicationConfig, DeduplicationManager, DeleteOp, MergeOp, UpdateOp
 from ace.outputs import AgentOutput
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols import LLMCallError
 from ace.providers import LiteLLMClient
 from ace.skill import CaseCheck, InsightSource, Skill, SkillCase

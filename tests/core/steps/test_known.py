@@ -11,7 +11,7 @@ import pytest
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import Sample, SimpleEnvironment
 from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.roles import Agent
 from ace.runners import ACE
 from ace.skill import SkillCase

@@ -18,7 +18,8 @@ def lazy_exports(
 
     Args:
         package: The `__name__` of the package. Its `__all__` is what `dir` shows.
-        homes: The public names, each with the module that defines it, relative to the package.
+        homes: The public names, each with the module that defines it, relative to the package
+            or, if it is in another one, by its whole name.
         below: The package that the modules are relative to, if it is a different one.
 
     Example:
@@ -40,7 +41,7 @@ def lazy_exports(
         # Imported here: importlib would more than double what `import ace` loads.
         from importlib import import_module
 
-        found: object = getattr(import_module(f"{below or package}.{home}"), name)
+        found: object = getattr(import_module(home if home.startswith("ace.") else f"{below or package}.{home}"), name)
         vars(sys.modules[package])[name] = found
         return found
 

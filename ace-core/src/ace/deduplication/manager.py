@@ -85,7 +85,7 @@ class DeduplicationManager:
         skill_manager: Judges similar skills, if it has the method `consolidate_skills`. If None, a runner provides its
             own.
         embedder: The embedding model; by default the one of the settings.
-        prover: Runs cases with an agent, such as `ace.proofs.CaseProver`. If None, a runner provides one if its agent
+        prover: Runs cases with an agent, such as `ace.proof.CaseProver`. If None, a runner provides one if its agent
             supports this.
 
     Example:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace._internal.arguments import checked_class, whole_number, with_method
 from ace.evaluation.counters import CounterGate
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols.gate import GateVerdict
 from ace.retrieval import MeaningRanker
 from ace.skill import Skill, join_cases

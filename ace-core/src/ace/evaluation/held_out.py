@@ -9,7 +9,7 @@ from ace._internal.arguments import checked_arguments, checked_class
 from ace.cases import cases_of
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
 from ace.outputs import AgentOutput
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.redaction import Redactor
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook

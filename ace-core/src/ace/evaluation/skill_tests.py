@@ -24,7 +24,7 @@ from ace.evaluation.evaluation import JudgedAnswer
 from ace.evaluation.evaluator import AnswerFile, text_hash
 from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict
 from ace.pipeline import CancellationToken
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols.errors import RoleError
 from ace.protocols.observers import observing
 from ace.retrieval import MeaningRanker

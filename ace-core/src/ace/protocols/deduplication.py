@@ -116,7 +116,7 @@ class AsksSkillManagerLike(DeduplicationManagerLike, Protocol):
 
 
 class CaseOutcomeLike(Protocol):
-    """The answer to the question of a case; see `ace.proofs.CaseOutcome`."""
+    """The answer to the question of a case; see `ace.proof.prover.CaseOutcome`."""
 
     @property
     def answer(self) -> str:
@@ -131,7 +131,7 @@ class CaseOutcomeLike(Protocol):
 
 @runtime_checkable
 class CaseProverLike(Protocol):
-    """Asks an agent the questions of cases, as `ace.proofs.CaseProver` does. Inheritance is not needed.
+    """Asks an agent the questions of cases, as `ace.proof.CaseProver` does. Inheritance is not needed.
 
     Where it has an attribute `model`, the name of the model is kept with the results.
     """

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from ace.context import ACEStepContext
     from ace.pipeline import PipelineHook, StepProtocol
+    from ace.proof.leakage_guard import GuardedKind
     from ace.protocols.deduplication import DeduplicationConfig
     from ace.protocols.roles import AgentLike
     from ace.skillbook import Skillbook
-    from ace.steps.leakage_guard import GuardedKind
 __all__ = ["LearningOptions", "StepOptions"]
 
 

@@ -76,8 +76,8 @@ from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import SampleKey
 from ace.steps.agent import AgentStep
 from ace.steps.apply import ApplyStep, learned_content, used_skills
-from ace.steps.context_access import RecentReflections
 from ace.steps.deduplicate import DeduplicateStep
+from ace.steps.recent_reflections import RecentReflections
 from ace.steps.reflect import ReflectStep
 from ace.steps.tag import tags_key
 from ace.steps.tail import EndOfEpoch, EndOfRun

@@ -29,10 +29,10 @@ from ace.steps.tail_settings import TailSettings
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import PipelineHook, StepProtocol
+    from ace.proof.leakage_guard import GuardedKind
     from ace.protocols.deduplication import DeduplicationConfig, DeduplicationManagerLike
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
-    from ace.steps.leakage_guard import GuardedKind
 
 __all__ = [
     "CLIENT_SETTINGS",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def _guarded_kinds() -> Sequence[str]:
-    from ace.steps.leakage_guard import guarded_kinds
+    from ace.proof.leakage_guard import guarded_kinds
 
     return guarded_kinds()
 
@@ -186,9 +186,9 @@ class LearningSettings(TailSettings):
         """
         with_method("reflector", reflector, "reflect")
         with_method("skill_manager", skill_manager, "update_skills")
+        from ace.proof.leakage_guard import LeakageGuard
         from ace.skillbook.stores import find_store
         from ace.steps.checkpoint import SaveSkillbookStep
-        from ace.steps.leakage_guard import LeakageGuard
         from ace.steps.tail import tail_steps
 
         steps = tail_steps(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from ace.proof.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.agent import AgentStep, EvaluateStep
     from ace.steps.apply import ApplyStep
     from ace.steps.artifacts import Artifact, ArtifactDraftStep, ArtifactStep, artifacts_in, unfinished_artifacts
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from ace.steps.gate import GateStep
     from ace.steps.insights import InsightOutcomeStep, InsightStep
     from ace.steps.known import KnownStep
-    from ace.steps.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
     from ace.steps.prove import ProveStep
@@ -78,11 +78,11 @@ __getattr__, __dir__ = lazy_exports(
         "EvaluateStep": "agent",
         "ExportSkillbookMarkdownStep": "checkpoint",
         "GateStep": "gate",
-        "GuardedKind": "leakage_guard",
+        "GuardedKind": "ace.proof.leakage_guard",
         "InsightOutcomeStep": "insights",
         "InsightStep": "insights",
         "KnownStep": "known",
-        "LeakageGuard": "leakage_guard",
+        "LeakageGuard": "ace.proof.leakage_guard",
         "LoadTracesStep": "load_traces",
         "ObservabilityStep": "observability",
         "PersistStep": "checkpoint",

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, call_environment, finished
+from ace.calls.sample_context import is_learned, model_calls_for, needed, run_of
 from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
 from ace.protocols.observers import AnswerEvaluated, emit, is_observed
 from ace.protocols.roles import ShowsSkills
 from ace.skill import CaseCheck
-from ace.steps.context_access import is_learned, model_calls_for, needed, recent_reflections_for, run_of
+from ace.steps.recent_reflections import recent_reflections_for
 from ace.traces import AnswerTrace
 
 if TYPE_CHECKING:

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from ace._internal.arguments import checked_arguments
 from ace._internal.json_fields import list_in, mapping_in
+from ace.calls.sample_context import is_learned, needed, run_of
 from ace.context import ACEStepContext
+from ace.proof.leakage_guard import LeakageGuard
+from ace.proof.trace_facts import KnownOfTask, known_of_task
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.context_access import RecentReflections, is_learned, needed, run_of
-from ace.steps.leakage_guard import LeakageGuard
+from ace.steps.recent_reflections import RecentReflections
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings
-from ace.steps.trace_facts import KnownOfTask, known_of_task
 from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:
+    from ace.proof.batch import ProofNote
     from ace.skill import Skill
     from ace.skillbook import Skillbook, UpdateReport
-    from ace.steps.batch_proofs import ProofNote
     from ace.updates import UpdateOperation
 
 __all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]

@@ -29,17 +29,17 @@ from ace._internal.arguments import checked_arguments, checked_class, file_path,
 from ace._internal.atomic_file import PRIVATE, make_folder
 from ace._internal.json_fields import Record, list_in, mapping_in
 from ace.calls.model_calls import redactor_for
+from ace.calls.sample_context import is_learned, needed, run_of
 from ace.context import ACEStepContext
 from ace.insights import Insight
+from ace.proof.trace_facts import read_trace_of, without_trace_read
 from ace.protocols.observers import ArtifactWritten, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
 from ace.steps.apply import ARTIFACT
-from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.gate import VERDICT
 from ace.steps.insights import found_insights, with_outcome
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
-from ace.steps.trace_facts import read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.protocols.gate import GateVerdict

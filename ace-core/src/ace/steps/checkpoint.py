@@ -13,10 +13,11 @@ from ace._internal.arguments import checked_class, file_path, one_of, whole_numb
 from ace._internal.atomic_file import replace_file
 from ace._internal.managed_block import write_managed_block
 from ace.calls.model_calls import current_call_scope
+from ace.calls.sample_context import run_of
 from ace.context import ACEStepContext
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
-from ace.steps.context_access import recent_reflections_after, run_of
+from ace.steps.recent_reflections import recent_reflections_after
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook

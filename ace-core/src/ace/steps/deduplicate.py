@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ace._internal.arguments import checked_class, whole_number
 from ace.calls.calling import BLOCKING, call_role, checked, finished
 from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.sample_context import model_calls_for
 from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.context_access import model_calls_for
 
 if TYPE_CHECKING:
     from ace.deduplication.operations import ConsolidationOperation

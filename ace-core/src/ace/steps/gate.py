@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ace._internal.arguments import checked_class, instance_of, with_method
+from ace.calls.sample_context import is_learned, model_calls_for, needed, run_of
 from ace.context import ACEStepContext, SkillbookView
 from ace.protocols.gate import GateVerdict
 from ace.protocols.observers import BatchJudged, emit, is_observed
 from ace.steps.apply import REFUSED
-from ace.steps.context_access import is_learned, model_calls_for, needed, run_of
 from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:

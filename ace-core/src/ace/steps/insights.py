@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ace._internal.arguments import checked_class, instance_of, one_of, shown
 from ace._internal.json_fields import mapping_in, text_in
 from ace.calls.model_calls import redactor_for
+from ace.calls.sample_context import is_learned, needed, run_of, stop_if_cancelled
 from ace.context import ACEStepContext
 from ace.deduplication.wording import stated_values
 from ace.insights import Insight, InsightLog, confidence
+from ace.proof.trace_facts import is_known, names_in_batch, read_trace_of, without_trace_read
 from ace.protocols.errors import encodable
 from ace.protocols.observers import InsightsFound, emit, is_observed
 from ace.retrieval import words
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
 from ace.steps.apply import INSIGHTS
-from ace.steps.context_access import is_learned, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
-from ace.steps.trace_facts import is_known, read_trace_of, without_trace_read
 
 if TYPE_CHECKING:
     from ace.logs.trace import StandardTrace

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.cases import answer_passes
+from ace.calls.sample_context import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.context import ACEStepContext
-from ace.proofs import PROVE_ROLE, CaseProver
-from ace.skill import Skill, SkillCase, join_cases
-from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.judging import with_judged_cases
-from ace.steps.trace_facts import holds_values, read_trace_of, sample_cases, values_to_hold, with_trace_read
+from ace.proof.judging import with_judged_cases
+from ace.proof.lookup import LOOKUP_WORKERS, are_looked_up, with_known_cases
+from ace.proof.prover import PROVE_ROLE, CaseProver
+from ace.proof.trace_facts import read_trace_of, with_trace_read
 
 if TYPE_CHECKING:
     from ace.steps.reflect import ReflectStep
 
-__all__ = ["KnownStep", "case_holders", "lookup_workers"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["KnownStep"]
 
 
 @checked_class
@@ -46,7 +42,7 @@ class KnownStep:
     requires = frozenset({"trace", "skillbook"})
     provides: frozenset[str] = frozenset()
     async_boundary = True
-    max_workers = 3
+    max_workers = LOOKUP_WORKERS
 
     def __init__(
         self,
@@ -82,10 +78,9 @@ class KnownStep:
             return ctx
         stop_if_cancelled()
         needed(ctx.trace, "trace", self)
-        done = case_holders(ctx)
-        if "cases" in ctx.metadata and all(case.id in done for case in sample_cases(ctx)):
+        if are_looked_up(ctx):
             return ctx
-        book = needed(ctx.skillbook, "skillbook", self)
+        needed(ctx.skillbook, "skillbook", self)
         with model_calls_for(ctx, PROVE_ROLE, allow=self.allow):
             if "cases" not in ctx.metadata:
                 read = await calling.function(partial(read_trace_of, ctx))
@@ -96,78 +91,5 @@ class KnownStep:
                     calling, ctx, read, reflector, agent=self.agent, allow=self.allow, can_be_asked_again=again
                 )
                 ctx = with_trace_read(ctx, read)
-            known: dict[str, str] = {}
-            holders: dict[str, tuple[str, ...]] = {}
-            answers: dict[str, tuple[str, str]] = {}
-            seen: dict[str, str] = {}
-            live_answer = "" if ctx.agent_output is None else ctx.agent_output.final_answer
-            for case in sample_cases(ctx):
-                if case.id in done:
-                    continue
-                if ctx.agent_output is not None and ctx.sample is not None:
-                    self.prover.remember(case, ctx.sample)
-                skills = book.skills()
-                holding = [skill for skill in skills if holds_values(skill, values_to_hold(case))]
-                holders[case.id] = tuple(skill.id for skill in holding)
-                if not holding or not self.prover.can_judge(case):
-                    continue
-                found = await self._answered(calling, ctx, case, skills, holders[case.id], live_answer)
-                if found is None:
-                    continue
-                answer, skill_id = found
-                if skill_id:
-                    known[case.id] = skill_id
-                    answers[case.id] = answer, next(skill.content for skill in skills if skill.id == skill_id)
-                    if ctx.agent_output is None:
-                        # Other skills may be shown by the time the sample is in the lane.
-                        joined = [_with_case(skill, case) if skill.id == skill_id else skill for skill in skills]
-                        seen[case.id] = await calling.function(partial(self.prover.setting, case, joined))
-        result: dict[str, Mapping[str, object]] = {
-            "known_cases": known,
-            "case_holders": holders,
-            "known_answers": answers,
-            "known_seen": seen,
-        }
-        merged = {name: {**ctx.metadata.get(name, {}), **found} for name, found in result.items()}
-        return ctx.replace(metadata={**ctx.metadata, **merged, "lookup_workers": self.max_workers})
-
-    async def _answered(
-        self,
-        calling: Calling,
-        ctx: ACEStepContext,
-        case: SkillCase,
-        skills: Sequence[Skill],
-        holders: Sequence[str],
-        live_answer: str,
-    ) -> tuple[str, str] | None:
-        """Return the answer to a case with the skills of the book, and the id of the shown skill that knows it, or "".
-
-        None if none of `holders` would be shown; then nothing is asked.
-        """
-        if ctx.agent_output is not None:
-            shown = ctx.metadata.get("shown_skill_ids")
-            seen = [holder for holder in holders if shown is None or holder in shown]
-            passed = answer_passes(case, live_answer) if case.check.kind != "environment" else not case.wrong
-            return (live_answer, seen[0] if passed and seen else "") if seen else None
-        shown_now = await calling.function(partial(self.prover.shown, case.question, skills))
-        seen = [skill.id for skill in shown_now if skill.id in holders]
-        if not seen:
-            return None
-        outcome = await self.prover.outcome_with(calling, case, skills)
-        return outcome.answer, seen[0] if outcome.passed else ""
-
-
-def _with_case(skill: Skill, case: SkillCase) -> Skill:
-    return skill.replace(cases=join_cases(skill.cases, (case,)))
-
-
-def case_holders(ctx: ACEStepContext) -> Mapping[str, Collection[str]]:
-    """Return, by case id, the skills that contained its deciding values when `KnownStep` ran."""
-    found: Mapping[str, Collection[str]] = ctx.metadata.get("case_holders", {})
-    return found
-
-
-def lookup_workers(ctx: ACEStepContext) -> int:
-    """Return how many samples `KnownStep` looks up at once in the run of a sample, or would by default."""
-    workers = ctx.metadata.get("lookup_workers")
-    return workers if isinstance(workers, int) else KnownStep.max_workers
+            ctx = await with_known_cases(calling, ctx, self.prover)
+        return ctx.replace(metadata={**ctx.metadata, "lookup_workers": self.max_workers})

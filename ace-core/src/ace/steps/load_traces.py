@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from ace.calls.sample_context import needed
 from ace.context import ACEStepContext
-from ace.steps.context_access import needed
 
 __all__ = ["LoadTracesStep"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 
+from ace.calls.sample_context import needed
 from ace.context import ACEStepContext
-from ace.steps.context_access import needed
 
 __all__ = ["ObservabilityStep"]
 

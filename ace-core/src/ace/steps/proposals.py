@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
+from ace.calls.sample_context import is_learned
 from ace.context import ACEStepContext
 from ace.pipeline.threads import threads
+from ace.proof.trace_facts import is_known, open_cases
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import is_learned
 from ace.steps.insights import has_only_pending_insights
-from ace.steps.trace_facts import is_known, open_cases
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final, Unpack
 from ace._internal.arguments import checked_arguments, instance_of, whole_number, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.sample_context import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.context import ACEStepContext
 from ace.pipeline import PipelineCancelled
-from ace.proofs import PROVE_ROLE, CaseProver
+from ace.proof.batch import BatchProofs, ProofSettings
+from ace.proof.final_test import FinalTest, asked_in, older_cases
+from ace.proof.leakage_guard import LeakageGuard
+from ace.proof.lookup import LOOKUP_WORKERS, lookup_workers
+from ace.proof.prover import PROVE_ROLE, CaseProver
+from ace.proof.trace_facts import known_of_task
 from ace.protocols.errors import LLMError
 from ace.protocols.roles import ShowsSkills
-from ace.steps.batch_proofs import BatchProofs, ProofSettings
-from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.final_test import FinalTest, asked_in, older_cases
-from ace.steps.known import KnownStep, lookup_workers
-from ace.steps.leakage_guard import LeakageGuard
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings
-from ace.steps.trace_facts import known_of_task
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class ProveStep:
         scope = current_call_scope()
         with self._lock:
             asked = self._asked.pop(scope.run_id, {})
-            workers = self._workers_of_runs.pop(scope.run_id, self.workers or KnownStep.max_workers)
+            workers = self._workers_of_runs.pop(scope.run_id, self.workers or LOOKUP_WORKERS)
         book = self.skillbook
         if interrupted or not self.final_test or book is None:
             return

@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class
+from ace.calls.sample_context import is_learned, needed, run_of, stop_if_cancelled
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import is_learned, needed, run_of, stop_if_cancelled
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook

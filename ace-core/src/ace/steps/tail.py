@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
 
 from ace._internal.arguments import checked_arguments
 from ace.context import ACEStepContext
-from ace.proofs import CaseProver
+from ace.proof.prover import CaseProver
 from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike
 from ace.steps.apply import ApplyStep
 from ace.steps.artifacts import ArtifactDraftStep, ArtifactStep
@@ -26,9 +26,9 @@ from ace.steps.update import UpdateStep
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import StepProtocol
+    from ace.proof.leakage_guard import LeakageGuard
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.skillbook import Skillbook
-    from ace.steps.leakage_guard import LeakageGuard
 
 __all__ = ["EndOfEpoch", "EndOfRun", "learning_tail", "tail_steps"]
 

@@ -21,22 +21,22 @@ from ace.calls.calling import (
     finished,
 )
 from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
+from ace.calls.sample_context import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
 from ace.calls.secrets import known_secrets, redact
 from ace.cases import is_about_call, missing_values
 from ace.context import ACEStepContext
 from ace.pipeline import lane_queue
+from ace.proof.trace_facts import known_of_task, names_in_batch, open_cases, question_of, redacted_case
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import Evidence, InsightSource, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
-from ace.steps.context_access import is_learned, model_calls_for, names_in_batch, needed, run_of, stop_if_cancelled
 from ace.steps.insights import found_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts, needs_proposal
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings, checked_sections, listed_section
-from ace.steps.trace_facts import known_of_task, open_cases, question_of, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ace.cli.console import JSON_SCHEMA, counted, print_table, print_text, visib
 from ace.cli.settings import SETTINGS, Settings, shown_setting
 from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
-from ace.proofs import PROVE_ROLE
+from ace.proof import PROVE_ROLE
 from ace.protocols.observers import (
     AnswerEvaluated,
     BatchJudged,

@@ -147,7 +147,7 @@ def _manager(config: DeduplicationConfig, client: AnyLLMClient | None) -> Dedupl
         raise UsageError(str(error)) from error
     if client is None:
         return manager
-    from ace.proofs import CaseProver
+    from ace.proof import CaseProver
     from ace.roles import agent_for, skill_manager_for
 
     # The checks of kind `judge` are left to the same model.

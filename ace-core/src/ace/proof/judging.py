@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ace.calls.calling import Calling, call_role
 from ace.calls.model_calls import current_call_scope, redactor_for
+from ace.calls.sample_context import model_calls_for
 from ace.cases import judged_trace, replies_in
+from ace.proof.trace_facts import secrets_of, traces_of, with_cases
 from ace.protocols.roles import FindsJudgementsLike
-from ace.steps.context_access import model_calls_for
-from ace.steps.trace_facts import secrets_of, traces_of, with_cases
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

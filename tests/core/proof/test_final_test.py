@@ -17,7 +17,7 @@ from ace.deduplication import DeduplicationManager
 from ace.environments import EnvironmentResult
 from ace.evaluation import SkillTests
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols import DeduplicationConfig
 from ace.runners import TraceAnalyser
 from ace.skill import CaseCheck, CheckKind, SkillCase

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ace.calls.calling import BLOCKING, finished
 from ace.calls.model_calls import current_call_scope
+from ace.calls.sample_context import stop_if_cancelled
 from ace.cases.values import competes, with_example
 from ace.pipeline import PipelineCancelled
-from ace.proofs import CaseOutcome, CaseProver
+from ace.proof.prover import CaseOutcome, CaseProver
 from ace.protocols.errors import LLMError
 from ace.retrieval import MeaningRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.context_access import stop_if_cancelled
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ __all__ = [
     "is_known",
     "known_cases",
     "known_of_task",
+    "names_in_batch",
     "open_cases",
     "question_of",
     "read_trace_of",
@@ -156,6 +157,22 @@ def question_of(ctx: ACEStepContext) -> str:
         return question
     found = _found(ctx)
     return read_trace_of(ctx)["question"] if found is None else found.question
+
+
+def names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
+    """Return the ids of the traces in a batch, by the names that the reflector knows; empty for a single trace.
+
+    Args:
+        ctx: The context of the sample.
+        redactor: The redactor of the prompt, which also redacts names.
+    """
+    from ace.logs.trace import shown_names, traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    if batch is None:
+        return {}
+    ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
+    return {shown: ids.get(name, name) for shown, name in shown_names(batch, redactor).items()}
 
 
 def traces_of(ctx: ACEStepContext, read: StandardTrace) -> Mapping[str, tuple[object, StandardTrace]]:

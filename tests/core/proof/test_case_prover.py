@@ -11,7 +11,7 @@ import pytest
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
-from ace.proofs import CaseProver
+from ace.proof import CaseProver
 from ace.protocols import LLMCallError, SkillbookReader
 from ace.retrieval import TopSkills
 from ace.roles import Agent

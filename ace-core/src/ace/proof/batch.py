@@ -23,22 +23,22 @@ from typing import TYPE_CHECKING, Final
 
 from ace.calls.calling import Calling, call_reflector
 from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.sample_context import needed, stop_if_cancelled
 from ace.cases import missing_values
 from ace.cases.recoveries import call_lacks, shows_failed_call
 from ace.cases.values import competes, inverted_number, tokens, with_example
 from ace.context import ACEStepContext
-from ace.proofs import CaseOutcome, CaseProver
+from ace.proof.lookup import case_holders
+from ace.proof.prover import CaseOutcome, CaseProver
+from ace.proof.trace_facts import holds_values, known_cases, known_of_task, sample_cases, values_to_hold, was_corrected
 from ace.retrieval import LexicalRanker
 from ace.skill import Skill, SkillCase, join_cases
-from ace.steps.context_access import needed, stop_if_cancelled
-from ace.steps.known import case_holders
-from ace.steps.trace_facts import holds_values, known_cases, known_of_task, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateOperation
 
 if TYPE_CHECKING:
+    from ace.proof.leakage_guard import LeakageGuard
     from ace.protocols.roles import ReflectorLike
     from ace.skill import Unproven
-    from ace.steps.leakage_guard import LeakageGuard
 
 __all__ = ["BatchProofs", "ProofNote", "ProofSettings"]
 
