@@ -55,7 +55,7 @@ TESTS_OF_WHEELS: dict[str, list[str]] = {
         "tests/core/skillbook/test_store_files.py",
         "tests/core/skillbook/test_store_vectors.py",
         "tests/core/steps/test_files.py",
-        "tests/core/trace_log/test_archive.py",
+        "tests/core/loop/test_archive.py",
     ],
     "ace-beads": ["tests/beads/test_client.py", "tests/beads/test_hook.py"],
     "ace-browser-use": [

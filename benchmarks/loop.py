@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.evaluation import CounterGate
-from ace.insights import InsightLog
+from ace.loop import ExecutionTrace, InsightLog, TraceLog, execution_to_trace
 from ace.outputs import ReflectorOutput
 from ace.skillbook import SampleKey, Skillbook
 from ace.steps import (
@@ -34,9 +34,8 @@ from ace.steps import (
     InsightOutcomeStep,
     InsightStep,
     ReflectStep,
+    artifacts_in,
 )
-from ace.steps.artifacts import artifacts_in
-from ace.trace_log import ExecutionTrace, TraceLog, execution_to_trace
 from ace.updates import UpdateBatch, UpdateOperation
 from benchmarks.options import add_markdown, add_quick, parser_of
 from benchmarks.ratios import Ratio, cpu_ms, show
@@ -49,7 +48,7 @@ PROBLEMS: list[str] = []
 READER = """
 import json, sys
 from pathlib import Path
-from ace.trace_log import TraceLog
+from ace.loop import TraceLog
 found = sum(1 for _ in TraceLog(sys.argv[1]).read(["bd-7"]))
 [most] = [line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
 print(json.dumps([found, int(most) / 1024]))

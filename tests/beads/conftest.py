@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ace.insights import InsightLog
+from ace.loop import InsightLog
 from tests.support.command_line import Done, Run, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer

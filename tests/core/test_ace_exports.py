@@ -99,12 +99,11 @@ REPOSITORY = Path(__file__).parents[2]
 IMPORT = re.compile(r"^[ >]*from (ace(?:\.[a-z_.]+)?) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 MEASURING = ("ace.cases", "ace.evaluation", "ace.proof", "ace.protocols.observers")
 SPECIAL = (
-    "ace.insights",
     "ace.logs",
+    "ace.loop",
     "ace.plugins",
     "ace.rr",
     "ace.testing",
-    "ace.trace_log",
     "ace.providers.local",
     *MEASURING,
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, Outcome, TraceLog
+from ace.loop import ExecutionError, ExecutionResult, ExecutionTrace, Outcome, TraceLog
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest
 

@@ -21,15 +21,15 @@ from typing import Any, NoReturn
 import ace.cli.commands.learn
 import ace.deduplication
 import ace.evaluation
-import ace.insights
 import ace.logs.trace
+import ace.loop.artifacts
+import ace.loop.insights
+import ace.loop.trace_log
 import ace.outputs
 import ace.providers.direct_requests
 import ace.providers.litellm
 import ace.roles
 import ace.skillbook.sqlite_store
-import ace.steps.artifacts
-import ace.trace_log.log
 from ace.cli import main
 from ace.steps import ApplyStep, ArtifactStep, InsightOutcomeStep, InsightStep, PersistStep, ReflectStep
 
@@ -89,11 +89,11 @@ def arm(place: str, after: int) -> None:
         "block": (PersistStep, True),
     }
     if place == "append":
-        insights: Any = ace.insights
+        insights: Any = ace.loop.insights
         insights.append_whole = torn(insights.append_whole, after)
         return
     if place == "half a file":
-        artifacts: Any = ace.steps.artifacts
+        artifacts: Any = ace.loop.artifacts
         artifacts._write = torn(artifacts._write, after)
         return
     step, is_late = steps[place]
@@ -102,7 +102,7 @@ def arm(place: str, after: int) -> None:
 
 def end_when_idle() -> None:
     """Let a watch end by itself when the log has nothing new."""
-    log: Any = ace.trace_log.log
+    log: Any = ace.loop.trace_log
 
     def is_cancelled_within(seconds: float, token: Any) -> bool:
         token.cancel()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ace.integrations import LEARNING_VARIABLE, Record, list_in, mapping_in, number_in, shown, text_in
-from ace.trace_log import check_task_id
+from ace.loop import check_task_id
 
 __all__ = ["BINARY_VARIABLE", "Bead", "BeadsClient", "BeadsError", "BeadsNotFoundError", "BeadsTimeoutError"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from ace.integrations import UsageError, note
+from ace.loop import CommandRun, ExecutionTrace, TraceLog, run_command
 from ace.redaction import Redactor
-from ace.trace_log import CommandRun, ExecutionTrace, TraceLog, run_command
 from ace_beads.client import Bead, BeadsClient
 from ace_beads.learner import learn_command
 from ace_beads.project import LEARNER_MODULE, Project

@@ -111,8 +111,8 @@ def _closing(id: str, context: CommandContext) -> Closing:
         UsageError: The id is not valid, or the issue is closed.
         BeadsError: `bd` cannot show the issue.
     """
+    from ace.loop import TraceLog
     from ace.redaction import Redactor
-    from ace.trace_log import TraceLog
     from ace_beads.client import BeadsClient
     from ace_beads.closing import Closing
 
@@ -232,7 +232,7 @@ def hook_close(id: str, *, project: Path | None = None) -> int:
     import os
 
     from ace.integrations import LEARNING_VARIABLE
-    from ace.trace_log import check_task_id
+    from ace.loop import check_task_id
     from ace_beads.project import LEARNER_MODULE
 
     if os.environ.get(LEARNING_VARIABLE):  # `ace beads close` has just learned from it

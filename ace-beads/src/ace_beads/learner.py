@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ace.integrations import Job, JobQueue, UsageError, note
-from ace.trace_log import TraceLog, check_task_id
+from ace.loop import TraceLog, check_task_id
 
 __all__ = ["learn_command", "main"]
 

@@ -344,9 +344,9 @@ _PACKAGES = frozenset(
         "environments",
         "evaluation",
         "implementations",
-        "insights",
         "integrations",
         "logs",
+        "loop",
         "outputs",
         "pipeline",
         "plugins",
@@ -362,7 +362,6 @@ _PACKAGES = frozenset(
         "skillbook",
         "steps",
         "testing",
-        "trace_log",
         "traces",
         "updates",
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ace.trace_log import TraceLog
+from ace.loop import TraceLog
 from tests.support.command_line import ACE, Run, command_environment
 
 PYTHON = Path(sys.executable).name

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.loop import ExecutionTrace, TraceLog
 from ace.skillbook import Skillbook
-from ace.trace_log import ExecutionTrace, TraceLog
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ace.insights import Insight, InsightLog
+from ace.loop import ExecutionTrace, Insight, InsightLog, TraceLog, watching
 from ace.skillbook import Skillbook
-from ace.trace_log import ExecutionTrace, TraceLog, watching
 from tests.core.cli.test_terminal_safety import CONTROL, FORBIDDEN, on_a_terminal
 from tests.support.command_line import ACE, Run, command_environment
 from tests.support.json_shape import misfits

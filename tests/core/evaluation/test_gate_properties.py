@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.evaluation import AllGates, CounterGate, counter_metrics
+from ace.loop.metadata import VERDICT
 from ace.skillbook import Skillbook
 from ace.steps import ApplyStep, GateStep
-from ace.steps.gate import VERDICT
 from ace.updates import UpdateBatch, UpdateOperation
 
 COUNTS = st.fixed_dictionaries({"helpful": st.integers(0, 5), "harmful": st.integers(0, 5)})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ace._internal.managed_block import read_managed_block
-from ace.insights import InsightLog
+from ace.loop import InsightLog
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.attempts import append, attempt, attempts_script

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from ace._internal.managed_block import read_managed_block
-from ace.insights import InsightLog
+from ace.loop import InsightLog, running_watcher
 from ace.skillbook import Skillbook
-from ace.steps.artifacts import artifacts_in
-from ace.trace_log import running_watcher
+from ace.steps import artifacts_in
 from tests.support.attempts import append, attempt, attempts_script, log_in
 from tests.support.command_line import ACE, Run, ace, command_environment
 from tests.support.killed_watch import FIRST

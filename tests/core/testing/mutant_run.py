@@ -36,7 +36,7 @@ _PROCESSES.set_forkserver_preload(
         "packaging.requirements",
         "pdb",
         "ace.runners.integration",
-        "ace.trace_log",
+        "ace.loop",
         "ace.roles.prompts",
         "ace.outputs",
         "ace.testing.command",

@@ -33,8 +33,8 @@ from ace.logs.reading import SideFiles, chosen_readers, read_file
 from ace.logs.run import Problem, Run
 from ace.logs.spool import TraceSpool
 from ace.logs.summary import LogSummary
+from ace.loop import check_task_id
 from ace.runners import RecordedTrace
-from ace.trace_log import check_task_id
 
 __all__ = [
     "LARGEST_INPUT",

@@ -69,15 +69,15 @@ _BUILT_IN.specs = {
     "trace_converters": (
         TraceConverterSpec(
             name="execution_trace",
-            target="ace.trace_log:ExecutionToTrace",
-            accepts="ace.trace_log.execution:ExecutionTrace",
+            target="ace.loop:ExecutionToTrace",
+            accepts="ace.loop.execution:ExecutionTrace",
             summary="Read an attempt at a task",
         ),
     ),
     "log_readers": (
         LogReaderSpec(
             name="execution_trace",
-            target="ace.trace_log:ExecutionLogs",
+            target="ace.loop:ExecutionLogs",
             summary="Read the log of attempts at tasks that `ace capture` writes",
         ),
     ),

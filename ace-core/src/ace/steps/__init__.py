@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from ace.loop.artifacts import Artifact, ArtifactDraftStep, ArtifactStep, artifacts_in, unfinished_artifacts
+    from ace.loop.gate_step import GateStep
+    from ace.loop.insight_steps import InsightOutcomeStep, InsightStep
     from ace.proof.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.agent import AgentStep, EvaluateStep
     from ace.steps.apply import ApplyStep
-    from ace.steps.artifacts import Artifact, ArtifactDraftStep, ArtifactStep, artifacts_in, unfinished_artifacts
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.deduplicate import DeduplicateStep
-    from ace.steps.gate import GateStep
-    from ace.steps.insights import InsightOutcomeStep, InsightStep
     from ace.steps.known import KnownStep
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
@@ -68,19 +68,19 @@ __getattr__, __dir__ = lazy_exports(
     {
         "AgentStep": "agent",
         "ApplyStep": "apply",
-        "Artifact": "artifacts",
-        "ArtifactDraftStep": "artifacts",
-        "ArtifactStep": "artifacts",
+        "Artifact": "ace.loop.artifacts",
+        "ArtifactDraftStep": "ace.loop.artifacts",
+        "ArtifactStep": "ace.loop.artifacts",
         "CheckpointStep": "checkpoint",
         "DeduplicateStep": "deduplicate",
         "EndOfEpoch": "tail",
         "EndOfRun": "tail",
         "EvaluateStep": "agent",
         "ExportSkillbookMarkdownStep": "checkpoint",
-        "GateStep": "gate",
+        "GateStep": "ace.loop.gate_step",
         "GuardedKind": "ace.proof.leakage_guard",
-        "InsightOutcomeStep": "insights",
-        "InsightStep": "insights",
+        "InsightOutcomeStep": "ace.loop.insight_steps",
+        "InsightStep": "ace.loop.insight_steps",
         "KnownStep": "known",
         "LeakageGuard": "ace.proof.leakage_guard",
         "LoadTracesStep": "load_traces",
@@ -94,9 +94,9 @@ __getattr__, __dir__ = lazy_exports(
         "TailOptions": "tail_keywords",
         "TailSettings": "tail_settings",
         "UpdateStep": "update",
-        "artifacts_in": "artifacts",
+        "artifacts_in": "ace.loop.artifacts",
         "learning_tail": "tail",
         "listed_section": "tail_settings",
-        "unfinished_artifacts": "artifacts",
+        "unfinished_artifacts": "ace.loop.artifacts",
     },
 )

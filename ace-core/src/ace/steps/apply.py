@@ -12,6 +12,7 @@ from ace._internal.arguments import checked_arguments
 from ace._internal.json_fields import list_in, mapping_in
 from ace.calls.sample_context import is_learned, needed, run_of
 from ace.context import ACEStepContext
+from ace.loop.metadata import APPLIED, ARTIFACT, INSIGHTS, REFUSED
 from ace.proof.leakage_guard import LeakageGuard
 from ace.proof.trace_facts import KnownOfTask, known_of_task
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
@@ -27,23 +28,11 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
     from ace.updates import UpdateOperation
 
-__all__ = ["APPLIED", "ARTIFACT", "INSIGHTS", "REFUSED", "ApplyStep", "learned_content", "used_skills"]
-
-REFUSED: Final = "refused_operations"
-"""The metadata key under which `GateStep` stores the reasons of refused operations, by their index."""
+__all__ = ["ApplyStep", "learned_content", "used_skills"]
 
 OMITTED: Final = "omitted_operations"
 """The key under which the first step that asks `ApplyStep.with_omitted` notes what would be omitted, and of which
 batch."""
-
-APPLIED: Final = "update_report"
-"""The metadata key under which `ApplyStep` stores its `UpdateReport`, if a later step needs it."""
-
-ARTIFACT: Final = "artifact_draft"
-"""The metadata key under which `ArtifactDraftStep` stores its draft."""
-
-INSIGHTS: Final = "insights"
-"""The metadata key under which `InsightStep` stores the insights of a sample."""
 
 _UNVERIFIED: Final = "the answer was not verified, so it only leads to tags (learn_without_truth)"
 

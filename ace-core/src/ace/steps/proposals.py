@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace.calls.sample_context import is_learned
 from ace.context import ACEStepContext
+from ace.loop.insight_steps import has_only_pending_insights
 from ace.pipeline.threads import threads
 from ace.proof.trace_facts import is_known, open_cases
 from ace.skillbook.store import SampleKey
-from ace.steps.insights import has_only_pending_insights
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

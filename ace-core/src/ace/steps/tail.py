@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
 
 from ace._internal.arguments import checked_arguments
 from ace.context import ACEStepContext
+from ace.loop.artifacts import ArtifactDraftStep, ArtifactStep
+from ace.loop.gate_step import GateStep
+from ace.loop.insight_steps import InsightOutcomeStep, InsightStep
 from ace.proof.prover import CaseProver
 from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike
 from ace.steps.apply import ApplyStep
-from ace.steps.artifacts import ArtifactDraftStep, ArtifactStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
-from ace.steps.gate import GateStep
-from ace.steps.insights import InsightOutcomeStep, InsightStep
 from ace.steps.known import KnownStep
 from ace.steps.prove import ProveStep
 from ace.steps.reflect import ReflectStep

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ace.insights import InsightLog
+    from ace.loop.insights import InsightLog
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient

@@ -13,7 +13,7 @@ from ace._options import ProjectRule, at_most, check_options, inside_project, le
 from ace.skill import PROVENANCES, Provenance, Unproven
 
 if TYPE_CHECKING:
-    from ace.insights import InsightLog
+    from ace.loop.insights import InsightLog
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.gate import GateLike
     from ace.protocols.llm import AnyLLMClient

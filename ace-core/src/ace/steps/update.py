@@ -25,6 +25,7 @@ from ace.calls.sample_context import is_learned, model_calls_for, needed, run_of
 from ace.calls.secrets import known_secrets, redact
 from ace.cases import is_about_call, missing_values
 from ace.context import ACEStepContext
+from ace.loop.insight_steps import found_insights
 from ace.pipeline import lane_queue
 from ace.proof.trace_facts import known_of_task, names_in_batch, open_cases, question_of, redacted_case
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, encodable
@@ -33,7 +34,6 @@ from ace.retrieval import words
 from ace.skill import Evidence, InsightSource, SkillCase
 from ace.skillbook import BookMark
 from ace.skillbook.store import SampleKey
-from ace.steps.insights import found_insights
 from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts, needs_proposal
 from ace.steps.tail_keywords import TailOptions
 from ace.steps.tail_settings import TailSettings, checked_sections, listed_section

@@ -17,8 +17,8 @@ from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
 from ace.cli.inputs import STANDARD_INPUT, task_ids
 from ace.cli.options import TASK_OPTION, Flag
 from ace.cli.settings import clock_from_environment, load_settings
+from ace.loop import CommandRun, ExecutionResult, ExecutionTrace, Outcome, TraceLog, check_task_id, run_command
 from ace.redaction import Redactor
-from ace.trace_log import CommandRun, ExecutionResult, ExecutionTrace, Outcome, TraceLog, check_task_id, run_command
 
 __all__ = ["command"]
 

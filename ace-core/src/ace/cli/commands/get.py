@@ -14,7 +14,7 @@ from ace.cli.errors import DONE, UsageError
 from ace.cli.inputs import task_ids
 from ace.cli.options import TASK_OPTION, JsonFlag
 from ace.cli.settings import load_settings
-from ace.insights import Insight, InsightLog, InsightStatus, confidence_word
+from ace.loop import Insight, InsightLog, InsightStatus, confidence_word
 
 __all__ = ["app", "insights"]
 

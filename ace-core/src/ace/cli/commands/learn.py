@@ -23,11 +23,10 @@ from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
 from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
-from ace.insights import InsightLog
 from ace.logs import Problem, Run
+from ace.loop import InsightLog, learning_turn
 from ace.protocols.observers import observing
 from ace.runners import TraceGroup
-from ace.trace_log import learning_turn
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

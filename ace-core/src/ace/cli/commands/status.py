@@ -15,8 +15,7 @@ from ace.cli.options import JsonFlag, SkillbookOption, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened
 from ace.evaluation.counters import counter_metrics
-from ace.insights import InsightLog, confidence_word
-from ace.trace_log import LoggedTrace, TraceLog, running_watcher
+from ace.loop import InsightLog, LoggedTrace, TraceLog, confidence_word, running_watcher
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -164,7 +163,7 @@ def _book_at(place: SkillbookPlace) -> Iterator[Skillbook | None]:
 
 
 def _about(book: Skillbook, artifacts: Path) -> _Book:
-    from ace.steps.artifacts import artifacts_in, unfinished_artifacts
+    from ace.loop.artifacts import artifacts_in, unfinished_artifacts
 
     metrics = counter_metrics(book)
     version = book.version
@@ -185,9 +184,9 @@ def _about(book: Skillbook, artifacts: Path) -> _Book:
 
 
 def _attempts(book: Skillbook | None, last: Iterator[LoggedTrace]) -> list[_Attempt]:
+    from ace.loop import execution_to_trace
     from ace.runners import RecordedTrace
     from ace.runners.run_record import LearnedContents
-    from ace.trace_log import execution_to_trace
 
     store = None if book is None else book.store
     learned = None if store is None else LearnedContents(store, "")

@@ -21,7 +21,7 @@ from ace.protocols.observers import (
 )
 
 if TYPE_CHECKING:
-    from ace.insights import InsightLog
+    from ace.loop import InsightLog
     from ace.skillbook import Skillbook
 
 __all__ = ["LoopJournal"]

@@ -26,6 +26,7 @@ from ace.cli.prompt_templates import read_templates
 from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook
 from ace.logs import Problem
+from ace.loop import LoggedTrace, TraceLog, execution_to_trace, learning_turn, running_watcher, watching
 from ace.pipeline import CancellationToken
 from ace.protocols.errors import LLMCallError
 from ace.protocols.observers import observing
@@ -33,7 +34,6 @@ from ace.runners import RecordedTrace, RunInUseError, TraceAnalyser
 from ace.runners.failures import first_cause
 from ace.runners.run_record import LearnedContents
 from ace.runners.run_session import SkillbookNotWrittenError
-from ace.trace_log import LoggedTrace, TraceLog, execution_to_trace, learning_turn, running_watcher, watching
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

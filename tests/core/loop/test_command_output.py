@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ace.trace_log import errors_in
+from ace.loop import errors_in
 
 PYTEST = """\
 ____________________________ TestSum.test_add[a b] _____________________________

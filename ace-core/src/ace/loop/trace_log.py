@@ -15,8 +15,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from ace._internal.arguments import shown, whole_number
 from ace._internal.atomic_file import append_line, folder_lock, write_durably
+from ace.loop.execution import ExecutionTrace, check_task_id
 from ace.pipeline import CancellationToken
-from ace.trace_log.execution import ExecutionTrace, check_task_id
 
 __all__ = ["ArchiveReport", "LogProblem", "LoggedTrace", "TraceLog"]
 

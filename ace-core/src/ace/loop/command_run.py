@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import BinaryIO, Final, NamedTuple
 
+from ace.loop.command_output import errors_in, without_escapes
+from ace.loop.execution import ExecutionError, ExecutionResult
 from ace.redaction import Redactor
-from ace.trace_log.execution import ExecutionError, ExecutionResult
-from ace.trace_log.output import errors_in, without_escapes
 
 __all__ = ["CommandRun", "run_command"]
 

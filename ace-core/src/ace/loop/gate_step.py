@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ace._internal.arguments import checked_class, instance_of, with_method
 from ace.calls.sample_context import is_learned, model_calls_for, needed, run_of
 from ace.context import ACEStepContext, SkillbookView
+from ace.loop.metadata import REFUSED, VERDICT
 from ace.protocols.gate import GateVerdict
 from ace.protocols.observers import BatchJudged, emit, is_observed
-from ace.steps.apply import REFUSED
 from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:
+    from ace.loop.metadata import AppliesOperations
     from ace.protocols.gate import GateLike
     from ace.skillbook import Skillbook
-    from ace.steps.apply import ApplyStep
 
-__all__ = ["VERDICT", "GateStep"]
-
-VERDICT: Final = "gate_verdict"
-"""The key in the metadata of a context under which `GateStep` puts the verdict."""
+__all__ = ["GateStep"]
 
 
 @checked_class
@@ -55,7 +52,7 @@ class GateStep:
     lane = "skillbook"
     max_workers = 1
 
-    def __init__(self, gate: GateLike, skillbook: Skillbook, *, apply: ApplyStep | None = None) -> None:
+    def __init__(self, gate: GateLike, skillbook: Skillbook, *, apply: AppliesOperations | None = None) -> None:
         with_method("gate", gate, "judge", advice="give a gate, such as ace.evaluation.CounterGate()")
         self.gate = gate
         self.skillbook = self.lane_key = skillbook

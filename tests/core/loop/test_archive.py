@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ace.trace_log import ArchiveReport, ExecutionTrace, TraceLog
+from ace.loop import ArchiveReport, ExecutionTrace, TraceLog
 
 LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-from ace.trace_log import TraceLog
+from ace.loop import TraceLog
 try:
     TraceLog(sys.argv[1]).archive(keep_per_task=1)
 except OSError as error:

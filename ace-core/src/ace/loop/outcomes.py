@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ace._internal.json_fields import mapping_in, text_in
+from ace.loop.metadata import APPLIED
 from ace.skillbook.events import Added, Removed, Updated
-from ace.steps.apply import APPLIED
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

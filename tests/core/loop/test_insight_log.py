@@ -12,7 +12,7 @@ from threading import Barrier
 
 import pytest
 
-from ace.insights import Insight, InsightLog, confidence
+from ace.loop import Insight, InsightLog, confidence
 
 
 def insight(task: str, text: str, **fields: object) -> Insight:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.loop import ExecutionTrace, LoggedTrace, TraceLog
 from ace.pipeline import CancellationToken
-from ace.trace_log import ExecutionTrace, LoggedTrace, TraceLog
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 

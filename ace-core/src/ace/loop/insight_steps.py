@@ -13,22 +13,22 @@ from ace.calls.model_calls import redactor_for
 from ace.calls.sample_context import is_learned, needed, run_of, stop_if_cancelled
 from ace.context import ACEStepContext
 from ace.deduplication.wording import stated_values
-from ace.insights import Insight, InsightLog, confidence
+from ace.loop.insights import Insight, InsightLog, confidence
+from ace.loop.metadata import INSIGHTS
+from ace.loop.outcomes import outcome_of_commit, outcome_of_sample
 from ace.proof.trace_facts import is_known, names_in_batch, read_trace_of, without_trace_read
 from ace.protocols.errors import encodable
 from ace.protocols.observers import InsightsFound, emit, is_observed
 from ace.retrieval import words
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
-from ace.steps.apply import INSIGHTS
-from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 
 if TYPE_CHECKING:
     from ace.logs.trace import StandardTrace
+    from ace.loop.outcomes import SampleOutcome
     from ace.outputs import ExtractedLearning, ReflectorOutput
     from ace.redaction import Redactor
     from ace.skillbook import Skillbook
-    from ace.steps.outcomes import SampleOutcome
 
 __all__ = [
     "FoundInsights",
@@ -99,7 +99,7 @@ def has_only_pending_insights(ctx: ACEStepContext) -> bool:
 class InsightStep:
     """Records the insights of each trace, and passes on only those with enough confidence.
 
-    The confidence depends on how many different tasks support an insight, see `ace.insights.confidence`. Insights below
+    The confidence depends on how many different tasks support an insight, see `ace.loop.confidence`. Insights below
     `min_confidence` stay pending in the log, and are not passed to the skill manager. When another task supports the
     same insight, they count, and the skill gets all of these traces as its sources.
 

@@ -9,9 +9,9 @@ import pytest
 
 from ace import read_trace
 from ace.cli.inputs import gather_traces
+from ace.loop import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, execution_to_trace
 from ace.protocols import TraceConversionError
 from ace.runners.samples import trace_identity
-from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, execution_to_trace
 from tests.support.command_line import Run
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer

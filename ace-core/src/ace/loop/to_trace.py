@@ -10,8 +10,8 @@ from typing import Final, get_args
 from ace._internal.json_fields import Record, number_in
 from ace.context import ACEStepContext
 from ace.logs import LogHead, Problem, Run, Source, Step
+from ace.loop.execution import ExecutionResult, ExecutionTrace, Outcome
 from ace.protocols.trace_converters import TraceConversionError
-from ace.trace_log.execution import ExecutionResult, ExecutionTrace, Outcome
 from ace.traces import StandardTraceDict
 
 __all__ = ["ExecutionLogs", "ExecutionToTrace", "execution_to_trace"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from ace.trace_log.execution import ExecutionError, Severity
+from ace.loop.execution import ExecutionError, Severity
 
 __all__ = ["errors_in", "without_escapes"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, check_task_id
+from ace.loop import ExecutionError, ExecutionResult, ExecutionTrace, TraceLog, check_task_id
 
 APPEND = """
 import sys
-from ace.trace_log import ExecutionTrace, TraceLog
+from ace.loop import ExecutionTrace, TraceLog
 log = TraceLog(sys.argv[1])
 for number in range(int(sys.argv[3])):
     trace = ExecutionTrace(task_id=sys.argv[2], trace_id=str(number), outcome="success", task_description="x" * 3000)
@@ -27,7 +27,7 @@ LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-from ace.trace_log import ExecutionTrace, TraceLog
+from ace.loop import ExecutionTrace, TraceLog
 try:
     TraceLog(sys.argv[1]).append(ExecutionTrace(task_id="bd-2", outcome="success", task_description="x" * 9000))
 except OSError as error:

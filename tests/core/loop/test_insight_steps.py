@@ -17,12 +17,10 @@ import pytest
 
 from ace import Skillbook, TraceAnalyser
 from ace.evaluation import CounterGate
-from ace.insights import Insight, InsightLog
+from ace.loop import ExecutionError, ExecutionResult, ExecutionTrace, Insight, InsightLog
 from ace.protocols.observers import ArtifactWritten, Event, InsightsFound, observing
 from ace.runners import RecordedTrace
-from ace.steps import ArtifactStep, InsightOutcomeStep
-from ace.steps.artifacts import artifacts_in, unfinished_artifacts
-from ace.trace_log import ExecutionError, ExecutionResult, ExecutionTrace
+from ace.steps import ArtifactStep, InsightOutcomeStep, artifacts_in, unfinished_artifacts
 from tests.support.clients import client_for
 from tests.support.role_inputs import REFLECTION, update
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -215,9 +213,9 @@ def test_with_ids_as_provenance_no_text_of_a_trace_is_written(project: Project) 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.core.insights import test_learning
+from tests.core.loop import test_insight_steps
 from ace import Skillbook
-from ace.steps.insights import InsightOutcomeStep
+from ace.loop.insight_steps import InsightOutcomeStep
 
 def killed(self, ctx):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -225,7 +223,7 @@ def killed(self, ctx):
 InsightOutcomeStep.__call__ = killed  # the first step after the commit
 folder = Path(sys.argv[1])
 with Skillbook.open(folder / "skills.db") as book:
-    test_learning.Project(folder, book).learn(test_learning.attempt("bd-1", "RULE"), least=0.0)
+    test_insight_steps.Project(folder, book).learn(test_insight_steps.attempt("bd-1", "RULE"), least=0.0)
 """
 
 

@@ -31,21 +31,20 @@ from ace._internal.json_fields import Record, list_in, mapping_in
 from ace.calls.model_calls import redactor_for
 from ace.calls.sample_context import is_learned, needed, run_of
 from ace.context import ACEStepContext
-from ace.insights import Insight
+from ace.loop.insight_steps import found_insights, with_outcome
+from ace.loop.insights import Insight
+from ace.loop.metadata import ARTIFACT, VERDICT
+from ace.loop.outcomes import outcome_of_commit, outcome_of_sample
 from ace.proof.trace_facts import read_trace_of, without_trace_read
 from ace.protocols.observers import ArtifactWritten, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.store import SampleKey
-from ace.steps.apply import ARTIFACT
-from ace.steps.gate import VERDICT
-from ace.steps.insights import found_insights, with_outcome
-from ace.steps.outcomes import outcome_of_commit, outcome_of_sample
 
 if TYPE_CHECKING:
+    from ace.loop.metadata import AppliesOperations
+    from ace.loop.outcomes import SampleOutcome
     from ace.protocols.gate import GateVerdict
     from ace.skillbook import Skillbook
-    from ace.steps.apply import ApplyStep
-    from ace.steps.outcomes import SampleOutcome
 
 __all__ = ["Artifact", "ArtifactDraftStep", "ArtifactStep", "artifacts_in", "unfinished_artifacts"]
 
@@ -202,7 +201,7 @@ class ArtifactDraftStep:
         directory: str | Path,
         skillbook: Skillbook,
         *,
-        apply: ApplyStep | None = None,
+        apply: AppliesOperations | None = None,
         provenance: Provenance = "full",
         client: object = None,
     ) -> None:
