@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from ace._options import Option, options_of
+from ace._internal.options import Option, options_of
 from ace.cli.settings import SETTINGS, Settings
+from ace.runners.learning_settings import LearningSettings
 from ace.runners.run_options import RunSettings
-from ace.runners.settings import LearningSettings
 from ace.steps.tail_settings import TailSettings
 from ace_server.settings import IN_PROJECTS, ServerSettings
 
-SOURCE = Path(sys.modules["ace._options"].__file__ or "").parent
+SOURCE = Path(sys.modules["ace._internal.options"].__file__ or "").parent
 PAGE = Path(__file__).parent / "reference" / "options.md"
 WIDTH = 120
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from ace.providers.local import DEFAULT_MODEL
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 from benchmarks.learning_quality.adapters import ADAPTERS
 from benchmarks.learning_quality.cached_client import AnswerCache, BenchmarkClient, CachedClient
 from benchmarks.learning_quality.methods import METHODS, UPDATE_METHODS, Bench, Method

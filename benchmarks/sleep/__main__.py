@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 from benchmarks.sleep.acting import Agent, LiteralAgent
 from benchmarks.sleep.arms import ARMS, Arm
 from benchmarks.sleep.machine import Machine

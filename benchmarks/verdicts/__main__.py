@@ -20,7 +20,7 @@ from ace.cases import check_for, check_of_correction
 from ace.outputs import AgentOutput
 from ace.proof import CaseProver
 from ace.protocols import LLMClientLike
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 from ace.skill import SkillCase
 from benchmarks.options import parser_of
 

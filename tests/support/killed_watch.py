@@ -27,7 +27,7 @@ import ace.loop.insights
 import ace.loop.trace_log
 import ace.outputs
 import ace.providers.direct_requests
-import ace.providers.litellm
+import ace.providers.litellm_client
 import ace.roles
 import ace.skillbook.sqlite_store
 from ace.cli import main

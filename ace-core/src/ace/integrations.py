@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from ace.cli.questions import ask
     from ace.cli.settings_file import SettingTable, setting_tables
     from ace.cli.signals import run_interruptibly
-    from ace.cli.skillbooks.history import change_counts, described, place_of
+    from ace.cli.skillbooks.described_history import change_counts, described, place_of
     from ace.protocols.observers import BatchJudged, ModelCalled, SampleEnded, SkillsChanged, StepEnded, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.prompts import wrap_skillbook_for_external_agent
@@ -189,14 +189,14 @@ __getattr__, __dir__ = lazy_exports(
         "ask": "cli.questions",
         "append_line": "_internal.atomic_file",
         "block_before": "_internal.managed_block",
-        "change_counts": "cli.skillbooks.history",
+        "change_counts": "cli.skillbooks.described_history",
         "check_is_path": "cli.errors",
         "check_json": "_internal.json_edit",
         "checked_arguments": "_internal.arguments",
         "checked_class": "_internal.arguments",
         "closest_name": "_internal.arguments",
         "counted": "cli.console",
-        "described": "cli.skillbooks.history",
+        "described": "cli.skillbooks.described_history",
         "extract_cited_skill_ids": "skill",
         "file_lock": "_internal.atomic_file",
         "folder_lock": "_internal.atomic_file",
@@ -213,7 +213,7 @@ __getattr__, __dir__ = lazy_exports(
         "open_private": "_internal.atomic_file",
         "own_file": "_internal.atomic_file",
         "passing_lock": "_internal.atomic_file",
-        "place_of": "cli.skillbooks.history",
+        "place_of": "cli.skillbooks.described_history",
         "print_json": "cli.console",
         "print_table": "cli.console",
         "print_text": "cli.console",

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from ace.cli.errors import UsageError
 from ace.cli.settings import load_settings
 from ace.protocols.errors import LLMError
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 
 # fmt: off
 PREFIXES = [

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+from ace.cli.skillbooks.opened_book import SkillbookPlace, opened_skillbook
 from ace.skillbook import Skillbook
 
 SKILLS = 2000

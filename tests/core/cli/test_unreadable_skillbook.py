@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ace.cli.errors import UsageError
-from ace.cli.skillbooks.opening import open_at
+from ace.cli.skillbooks.opened_book import open_at
 from ace.skillbook import Skillbook
 from tests.support.users import ordinary_user
 

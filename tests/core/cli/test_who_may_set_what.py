@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ace._options import Option
+from ace._internal.options import Option
 from ace.cli.errors import UsageError
 from ace.cli.settings import SETTINGS, Settings, load_settings
 from ace_server.settings import IN_PROJECTS, ServerSettings

@@ -10,7 +10,7 @@ import pytest
 from ace import LiteLLMClient, LocalLLMClient
 from ace._internal.arguments import is_http_address
 from ace.providers import InstructorClient, LiteLLMConfig, LiteLLMEmbedder
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 
 NAN = float("nan")
 ADDRESSES = [

@@ -11,8 +11,8 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.outputs import ReflectorOutput, SkillManagerOutput
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
+from ace.skillbook.applying import check_operation
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.operations import check_operation
 from ace.steps import ApplyStep, UpdateStep
 from ace.updates import UpdateBatch, UpdateOperation
 

@@ -125,7 +125,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
             'that server, or --api-base ""'
         )
     from ace.protocols.llm import find_model_prefix
-    from ace.runners.settings import client_from_model
+    from ace.runners.learning_settings import client_from_model
 
     options = {
         "max_tokens": settings.max_tokens,

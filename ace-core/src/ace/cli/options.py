@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from cyclopts import Parameter
 
-from ace._options import Option
+from ace._internal.options import Option
 from ace.cli.errors import UsageError
 from ace.cli.settings import SETTINGS, SettingValue
 

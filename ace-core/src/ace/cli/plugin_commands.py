@@ -148,7 +148,7 @@ class CommandContext:
         Raises:
             UsageError: It does not exist, or cannot be read. The text says why, and what to do.
         """
-        from ace.cli.skillbooks.opening import open_or_start, opened
+        from ace.cli.skillbooks.opened_book import open_or_start, opened
 
         with open_or_start(settings.skillbook) if start else opened(settings.skillbook) as book:
             yield book

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ace._internal.loopback import is_loopback
-from ace._options import ProjectRule, inside_project
+from ace._internal.options import ProjectRule, inside_project
 
 __all__ = ["ADDRESS_ON_THIS_MACHINE", "HOSTED_MODEL", "OWN_SKILLBOOK", "PROJECT_PROVIDERS"]
 

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from ace._options import Option, SettingValue, inside_project, learning_option, option, options_of, refused
+from ace._internal.options import Option, SettingValue, inside_project, learning_option, option, options_of, refused
 from ace.cli.console import note
 from ace.cli.errors import UsageError
 from ace.cli.project_rules import ADDRESS_ON_THIS_MACHINE, HOSTED_MODEL, OWN_SKILLBOOK
 from ace.cli.settings_file import LEARNING_TABLE, LONGEST_NAME, MAPPINGS_TABLE, entries_in, project_file, user_file
 from ace.environments import Match
+from ace.runners.learning_settings import LearningSettings
 from ace.runners.run_options import RunSettings
-from ace.runners.settings import LearningSettings
 
 __all__ = ["SETTINGS", "SettingValue", "Settings", "clock_from_environment", "load_settings", "shown_setting"]
 

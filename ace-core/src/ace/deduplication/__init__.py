@@ -1,8 +1,6 @@
 """Deduplication: finds and merges duplicate skills."""
 
-from ace.deduplication.detector import SimilarityDetector, SimilarPair
-from ace.deduplication.manager import ConsolidationResult, DeduplicationManager
-from ace.deduplication.operations import (
+from ace.deduplication.consolidation import (
     ConsolidationOperation,
     ConsolidationReport,
     DeleteOp,
@@ -13,6 +11,8 @@ from ace.deduplication.operations import (
     apply_consolidation_operations,
     parse_consolidation_operations,
 )
+from ace.deduplication.detector import SimilarityDetector, SimilarPair
+from ace.deduplication.manager import ConsolidationResult, DeduplicationManager
 from ace.protocols.deduplication import DeduplicationConfig
 
 __all__ = [

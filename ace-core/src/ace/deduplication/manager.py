@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from ace._internal.arguments import checked_class, instance_of, with_method
 from ace.calls.calling import BLOCKING, call_consolidator, finished
 from ace.cases import check_passes, deciding_values, missing_values
-from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
-from ace.deduplication.operations import (
+from ace.deduplication.consolidation import (
     ConsolidationOperation,
     ConsolidationReport,
     DeleteOp,
@@ -28,6 +27,7 @@ from ace.deduplication.operations import (
     pinned_problem,
     similarity_report,
 )
+from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
 from ace.deduplication.wording import may_contradict, plain_words, stated_values
 from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
 from ace.skill import CaseCheck, Skill, SkillCase, join_cases, similarity_pair

@@ -15,8 +15,8 @@ from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, Val
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.protocols.observers import observing
 from ace.runners import ACE, ACERunner, LearningOptions, LearningSettings, RunOptions
+from ace.runners.learning_settings import recomposed
 from ace.runners.run_record import recorded_runs
-from ace.runners.settings import recomposed
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import find_store
 

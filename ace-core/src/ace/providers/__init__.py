@@ -11,7 +11,7 @@ from ace.protocols.llm import LLMResponse
 from ace.providers.embedders import LiteLLMEmbedder, WordLlamaEmbedder
 from ace.providers.embedding_cache import CachedEmbedder
 from ace.providers.instructor import InstructorClient, wrap_with_instructor
-from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
+from ace.providers.litellm_client import LiteLLMClient, LiteLLMConfig
 from ace.providers.litellm_library import ModelPrice, load_litellm, price_of_model
 from ace.providers.request_outcomes import UsageAccount
 from ace.providers.structured_answers import ask_until_valid, valid_answer

@@ -9,11 +9,12 @@ from ace._internal.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
+    from ace.runners.ace_litellm import ACELiteLLM, Answer
     from ace.runners.base import ACERunner
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.learning_keywords import LearningOptions, StepOptions
-    from ace.runners.litellm import ACELiteLLM, Answer
+    from ace.runners.learning_settings import LearningSettings, client_from_model, learning_client
     from ace.runners.run_keywords import RunOptions
     from ace.runners.run_record import (
         RunInUseError,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     )
     from ace.runners.run_session import SkillbookNotWrittenError
     from ace.runners.samples import RecordedTrace, TraceGroup
-    from ace.runners.settings import LearningSettings, client_from_model, learning_client
     from ace.runners.spend import RunSpend, RunSpendCounter, Spend, SpendLedger, StepTimes, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
 
@@ -76,13 +76,13 @@ _find, __dir__ = lazy_exports(
     __name__,
     {
         "ACE": "ace",
-        "ACELiteLLM": "litellm",
+        "ACELiteLLM": "ace_litellm",
         "ACERunner": "base",
-        "Answer": "litellm",
+        "Answer": "ace_litellm",
         "FailedSample": "failures",
         "IntegrationRunner": "integration",
         "LearningOptions": "learning_keywords",
-        "LearningSettings": "settings",
+        "LearningSettings": "learning_settings",
         "RunOptions": "run_keywords",
         "RecordedTrace": "samples",
         "RunSpend": "spend",
@@ -100,10 +100,10 @@ _find, __dir__ = lazy_exports(
         "TraceGroup": "samples",
         "RunInUseError": "run_record",
         "UnfinishedRun": "run_record",
-        "client_from_model": "settings",
+        "client_from_model": "learning_settings",
         "give_up": "run_record",
         "has_run": "run_record",
-        "learning_client": "settings",
+        "learning_client": "learning_settings",
         "skill_use": "run_record",
         "spend_of_days": "spend",
         "unfinished_runs": "run_record",

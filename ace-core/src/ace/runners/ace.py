@@ -9,9 +9,9 @@ from ace._internal.arguments import check_sample, checked_arguments, with_method
 from ace.calls.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.learning_keywords import LearningOptions, StepOptions
+from ace.runners.learning_settings import LearningSettings, client_and_options
 from ace.runners.run_keywords import RunOptions
 from ace.runners.run_options import AHEAD_OF_LEARNING, RunSettings
-from ace.runners.settings import LearningSettings, client_and_options
 
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext

@@ -19,12 +19,12 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.observers import is_observed
 from ace.runners.failures import FailedSample, FailureLog
+from ace.runners.learning_settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_keywords import RunOptions
 from ace.runners.run_options import RunSettings
 from ace.runners.run_session import RunSession, StepEvents, Tell
 from ace.runners.samples import check_items, inputs_digest, orders_of_epochs
-from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.stores import find_store
@@ -33,7 +33,7 @@ from ace.steps.reflect import ReflectStep
 from ace.steps.update import UpdateStep
 
 if TYPE_CHECKING:
-    from ace.runners.settings import LearningSettings
+    from ace.runners.learning_settings import LearningSettings
 
 __all__ = ["ACERunner"]
 

@@ -13,9 +13,9 @@ from ace.pipeline import StepProtocol
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.runners.base import ACERunner
 from ace.runners.learning_keywords import LearningOptions
+from ace.runners.learning_settings import CLIENT_SETTINGS, LearningSettings, learning_client
 from ace.runners.run_keywords import RunOptions
 from ace.runners.run_options import AHEAD_OF_LEARNING, RunSettings
-from ace.runners.settings import CLIENT_SETTINGS, LearningSettings, learning_client
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

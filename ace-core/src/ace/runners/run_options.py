@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ace._internal.arguments import instance_of, whole_number
-from ace._options import check_options, learning_option, option, refused
+from ace._internal.options import check_options, learning_option, option, refused
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

@@ -10,9 +10,9 @@ from ace.calls.calling import own_twin
 from ace.context import ACEStepContext
 from ace.runners.base import ACERunner
 from ace.runners.learning_keywords import LearningOptions, StepOptions
+from ace.runners.learning_settings import LearningSettings, client_and_options
 from ace.runners.run_keywords import RunOptions
 from ace.runners.samples import RecordedTrace, TraceGroup, trace_identity
-from ace.runners.settings import LearningSettings, client_and_options
 
 if TYPE_CHECKING:
     from ace.pipeline import SampleResult, StepProtocol

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace._internal.lazy_exports import lazy_exports
+from ace.skillbook.applying import AppliedOperation, SkippedOperation, UpdateReport
 from ace.skillbook.book import Skillbook
 from ace.skillbook.errors import (
     EventRefusedError,
@@ -18,7 +19,6 @@ from ace.skillbook.errors import (
     SkillbookStoreError,
 )
 from ace.skillbook.frozen_copy import PromptParts
-from ace.skillbook.operations import AppliedOperation, SkippedOperation, UpdateReport
 from ace.skillbook.selection import SourceSummary
 from ace.skillbook.text_changes import BookMark
 

@@ -18,7 +18,20 @@ from ace._internal.gc_pause import gc_paused
 from ace._internal.json_fields import JsonValue
 from ace.retrieval import LexicalRanker, MeaningRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
-from ace.skillbook import operations, selection
+from ace.skillbook import applying, selection
+from ace.skillbook.applying import (
+    AppliedOperation,
+    SkippedOperation,
+    UpdateReport,
+    check_content,
+    check_decision,
+    check_function,
+    check_names,
+    check_note,
+    check_removal,
+    log_skipped,
+    without_texts,
+)
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.events import (
     Added,
@@ -42,19 +55,6 @@ from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
 from ace.skillbook.locations import has_scheme
-from ace.skillbook.operations import (
-    AppliedOperation,
-    SkippedOperation,
-    UpdateReport,
-    check_content,
-    check_decision,
-    check_function,
-    check_names,
-    check_note,
-    check_removal,
-    log_skipped,
-    without_texts,
-)
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
 from ace.skillbook.state import BookContents, BookState, state_from, with_citable_ids
 from ace.skillbook.stores import find_store, store_exists, store_place
@@ -603,7 +603,7 @@ class Skillbook:
         """
         with self._lock:
             at = self._now()
-            event = operations.added(
+            event = applying.added(
                 self._state, at, section, content, skill_id, metadata, justification, evidence, insight_source, cases
             )
             made = self._make(event)
@@ -673,7 +673,7 @@ class Skillbook:
                 "justification": justification,
                 "evidence": evidence,
             }
-            self._make(operations.updated(skill_id, at, texts, metadata, insight_source, cases, pinned))
+            self._make(applying.updated(skill_id, at, texts, metadata, insight_source, cases, pinned))
             self._committed(at)
             return self._state.skills.get(skill_id)
 
@@ -690,7 +690,7 @@ class Skillbook:
             >>> len(book), book.accept_skill(id).is_active, len(book)
             (0, True, 1)
         """
-        return self._changed(lambda at: operations.accepted(self._state, at, skill_id), skill_id)
+        return self._changed(lambda at: applying.accepted(self._state, at, skill_id), skill_id)
 
     def reject_skill(self, skill_id: str, because: str) -> Skill:
         """Reject a skill, and return it: agents are not shown it, and learning adds no skill that says the same.
@@ -702,7 +702,7 @@ class Skillbook:
         Raises:
             ValueError: If there is no such skill, it is pinned or has been removed, or the reason is empty.
         """
-        return self._changed(lambda at: operations.rejected(self._state, at, skill_id, because), skill_id)
+        return self._changed(lambda at: applying.rejected(self._state, at, skill_id, because), skill_id)
 
     @checked_arguments()
     def undo_decisions(self, skill_ids: Collection[str]) -> list[Skill]:
@@ -719,7 +719,7 @@ class Skillbook:
         with self._lock:
             ids, at = list(dict.fromkeys(skill_ids)), self._now()
             for event in [
-                operations.decision_undone(self._state, at, id, self._bound().before_decision(id)) for id in ids
+                applying.decision_undone(self._state, at, id, self._bound().before_decision(id)) for id in ids
             ]:
                 self._make(event)
             for _, reason in self._committed(at).refused:
@@ -751,7 +751,7 @@ class Skillbook:
         """
         instance_of("skill_id", skill_id, str)
         instance_of("tag", tag, str)
-        return self._changed(lambda at: operations.tagged(skill_id, {tag: increment}, at), skill_id)
+        return self._changed(lambda at: applying.tagged(skill_id, {tag: increment}, at), skill_id)
 
     def remove_skill(self, skill_id: str, soft: bool = False) -> None:
         """Remove a skill; an unknown id is ignored.
@@ -795,7 +795,7 @@ class Skillbook:
             'unproven'
         """
         with self._lock:
-            event = operations.cases_put(skill_id, cases, self._now())
+            event = applying.cases_put(skill_id, cases, self._now())
             skill = self._state.skills.get(skill_id)
             if skill is None or join_cases(skill.cases, cases) == skill.cases:
                 return skill
@@ -862,7 +862,7 @@ class Skillbook:
         instance_of("results", results, Mapping, advice="give the cases of each skill by its id")
         check_note(author)
         with self._lock:
-            event = operations.results_noted(self._state, results, self._now(), contents or {})
+            event = applying.results_noted(self._state, results, self._now(), contents or {})
             if not event.changes:
                 return
             self._make(event)
@@ -931,7 +931,7 @@ class Skillbook:
                     skipped.append(SkippedOperation(index, without_texts(operation), problem))
                     continue
                 try:
-                    made = self._make(operations.event_of(self._state, operation, at))
+                    made = self._make(applying.event_of(self._state, operation, at))
                 except EventRefusedError as error:
                     skipped.append(SkippedOperation(index, operation, str(error)))
                 else:

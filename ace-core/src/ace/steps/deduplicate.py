@@ -15,7 +15,7 @@ from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observe
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 
 if TYPE_CHECKING:
-    from ace.deduplication.operations import ConsolidationOperation
+    from ace.deduplication.consolidation import ConsolidationOperation
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.skillbook import Skillbook
 

@@ -10,7 +10,7 @@ from ace._internal.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.calls.sample_context import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.context import ACEStepContext
-from ace.proof.judging import with_judged_cases
+from ace.proof.judged_cases import with_judged_cases
 from ace.proof.lookup import LOOKUP_WORKERS, are_looked_up, with_known_cases
 from ace.proof.prover import PROVE_ROLE, CaseProver
 from ace.proof.trace_facts import read_trace_of, with_trace_read

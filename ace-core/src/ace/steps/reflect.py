@@ -13,7 +13,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.calls.sample_context import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.context import ACEStepContext
-from ace.proof.judging import with_judged_cases
+from ace.proof.judged_cases import with_judged_cases
 from ace.proof.trace_facts import is_known, open_cases, read_trace_of, with_judgements, with_trace_facts
 from ace.protocols.observers import TraceShortened, emit, is_observed
 from ace.steps.recent_reflections import recent_reflections_for

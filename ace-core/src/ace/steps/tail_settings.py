@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from ace._internal.arguments import checked_arguments, checked_class, file_path, with_method
-from ace._options import ProjectRule, at_most, check_options, inside_project, learning_option, option, refused
+from ace._internal.options import ProjectRule, at_most, check_options, inside_project, learning_option, option, refused
 from ace.skill import PROVENANCES, Provenance, Unproven
 
 if TYPE_CHECKING:

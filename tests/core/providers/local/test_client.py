@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from ace.protocols import LLMCallError, LLMClientLike, UnusableAnswerError
 from ace.protocols.observers import ModelCalled, observing
 from ace.providers.local import LocalLLMClient, LocalModelError, ModelNotPulledError, close_servers
-from ace.runners.settings import client_from_model
+from ace.runners.learning_settings import client_from_model
 from tests.support.local_models import needed_model
 from tests.support.subprocesses import run_python
 

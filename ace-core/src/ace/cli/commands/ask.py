@@ -16,7 +16,7 @@ from ace.cli.model_choice import announce, chosen_model, client_from_settings, p
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook, text_or_stdin
+from ace.cli.skillbooks.opened_book import SkillbookPlace, opened_skillbook, text_or_stdin
 from ace.protocols.observers import observing
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ace.cli.inspection import existing_places
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
 from ace.cli.options import JsonFlag
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened
+from ace.cli.skillbooks.opened_book import SkillbookPlace, check_place, opened
 from ace.protocols.errors import LLMError
 
 __all__ = ["command"]

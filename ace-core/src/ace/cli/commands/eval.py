@@ -16,13 +16,13 @@ from ace.cli.console import counted, note, print_json, print_table, print_text, 
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path, check_output_file
 from ace.cli.inputs import run_filter
 from ace.cli.learning.command_agent import CommandAgent
+from ace.cli.learning.evaluation_questions import evaluation_questions
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
-from ace.cli.learning.questions import evaluation_questions
 from ace.cli.learning.respondent import Respondent
 from ace.cli.learning.split_evaluation import SplitEvaluation
 from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+from ace.cli.skillbooks.opened_book import SkillbookPlace, opened_skillbook
 from ace.environments import Sample
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def command(
 
         return propose_mapping(paths, settings, assume_yes=yes, as_json=as_json)
     if judgements:
-        from ace.cli.judging import show_judgements
+        from ace.cli.named_judgements import show_judgements
 
         return show_judgements(paths, settings, assume_yes=yes, as_json=as_json)
     return _inspected(paths, settings, show=show, is_everything=everything, as_json=as_json)

@@ -22,7 +22,7 @@ from ace.cli.options import Flag, JsonFlag, SettingOptions, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings
 from ace.cli.skillbooks.intake import read_start, start_from_file
-from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
+from ace.cli.skillbooks.opened_book import SkillbookPlace, tell_if_large
 from ace.logs import Problem, Run
 from ace.loop import InsightLog, learning_turn
 from ace.protocols.observers import observing

@@ -12,10 +12,10 @@ from ace.cli.console import counted, is_terminal, print_json, print_table, print
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import Flag, JsonFlag
 from ace.cli.reviewing.decisions import Decider
-from ace.cli.skillbooks.history import place_of, undo_decisions_command
+from ace.cli.skillbooks.described_history import place_of, undo_decisions_command
 from ace.cli.skillbooks.kept import owner_of, published, skillbooks_here
 from ace.cli.skillbooks.landing import landing_of
-from ace.cli.skillbooks.opening import check_writable, opened
+from ace.cli.skillbooks.opened_book import check_writable, opened
 from ace.cli.skillbooks.selection import find_skill
 from ace.cli.skillbooks.skill_output import print_changes, skill_as_json
 from ace.plugins import KeptSkillbook

@@ -13,7 +13,7 @@ from ace.cli.console import counted, note, print_json, print_table, print_text, 
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption, check_from_one
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, opened
+from ace.cli.skillbooks.opened_book import SkillbookPlace, opened
 from ace.evaluation.counters import counter_metrics
 from ace.loop import InsightLog, LoggedTrace, TraceLog, confidence_word, running_watcher
 

@@ -17,7 +17,7 @@ from ace.cli.learning.validated_run import ValidationOptions, run_with_validatio
 from ace.cli.options import JsonFlag, SettingOptions, YesFlag
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings
-from ace.cli.skillbooks.opening import SkillbookPlace, tell_if_large
+from ace.cli.skillbooks.opened_book import SkillbookPlace, tell_if_large
 from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:

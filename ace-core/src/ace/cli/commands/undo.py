@@ -9,10 +9,10 @@ from cyclopts import Parameter
 
 from ace.cli.errors import UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import newest_version
+from ace.cli.skillbooks.described_history import newest_version
 from ace.cli.skillbooks.kept import owner_of, published, skillbooks_here
 from ace.cli.skillbooks.landing import landing_of
-from ace.cli.skillbooks.opening import opened
+from ace.cli.skillbooks.opened_book import opened
 from ace.cli.skillbooks.selection import find_skill
 from ace.cli.skillbooks.skill_output import print_changes
 from ace.plugins import kept_skillbooks

@@ -16,7 +16,7 @@ from ace.cli.inputs import GatheredTraces
 from ace.cli.options import SettingOptions
 from ace.cli.prompt_templates import PromptTemplates
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.cli.skillbooks.opened_book import SkillbookPlace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ace.calls.secrets import redact
 from ace.cli.console import counted, print_text, visible
-from ace.cli.skillbooks.history import place_of
+from ace.cli.skillbooks.described_history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import (
     ArtifactWritten,

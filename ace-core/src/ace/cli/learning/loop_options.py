@@ -17,7 +17,7 @@ from ace.cli.options import TASK_OPTION
 if TYPE_CHECKING:
     from ace.cli.learning.learning_command import RunFlags
     from ace.cli.settings import Settings
-    from ace.cli.skillbooks.opening import SkillbookPlace
+    from ace.cli.skillbooks.opened_book import SkillbookPlace
 
 __all__ = ["GateName", "LoopChoice", "LoopFlags"]
 

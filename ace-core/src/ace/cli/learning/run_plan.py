@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace._options import keywords_of
+from ace._internal.options import keywords_of
 from ace.calls.secrets import known_secrets
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
@@ -26,7 +26,7 @@ from ace.cli.model_choice import announce, check_model, chosen_model, client_fro
 from ace.cli.prompt_templates import read_templates
 from ace.cli.settings import Settings
 from ace.cli.signals import run_interruptibly
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, location_of, opened_skillbook, saved_elsewhere
+from ace.cli.skillbooks.opened_book import SkillbookPlace, check_place, location_of, opened_skillbook, saved_elsewhere
 from ace.logs import Problem
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing

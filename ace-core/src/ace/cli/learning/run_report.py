@@ -14,7 +14,7 @@ from ace._internal.atomic_file import replace_file
 from ace.calls.secrets import redact
 from ace.cli.console import JSON_SCHEMA, counted, print_table, print_text, visible
 from ace.cli.settings import SETTINGS, Settings, shown_setting
-from ace.cli.skillbooks.history import place_of
+from ace.cli.skillbooks.described_history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proof import PROVE_ROLE
 from ace.protocols.observers import (

@@ -15,12 +15,12 @@ from ace.cli.console import counted, note, print_json, print_table, print_text, 
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.inputs import GatheredTraces, gather_traces, problem_lines, run_filter
 from ace.cli.inspection import confirm, cost_told, estimate_of
+from ace.cli.learning.evaluation_questions import NO_CASES, standard_trace
 from ace.cli.learning.learning_command import RunFlags
 from ace.cli.learning.measurement import MeasurementStopped, until_stopped
-from ace.cli.learning.questions import NO_CASES, standard_trace
 from ace.cli.model_choice import announce
 from ace.cli.signals import on_forced_exit
-from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+from ace.cli.skillbooks.opened_book import SkillbookPlace, opened_skillbook
 from ace.redaction import Redactor
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import answers_depend_on
-from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.cli.skillbooks.opened_book import SkillbookPlace
 from ace.environments import Sample, SimpleEnvironment
 from ace.skillbook import shown_location
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
-from ace._options import keywords_of
+from ace._internal.options import keywords_of
 from ace.cli.console import counted, last_note, note, print_json, warnings_shown
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
@@ -24,7 +24,7 @@ from ace.cli.learning.run_report import RunCounts, report_as_json
 from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model
 from ace.cli.prompt_templates import read_templates
 from ace.cli.signals import run_interruptibly
-from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook
+from ace.cli.skillbooks.opened_book import SkillbookPlace, check_place, opened_skillbook
 from ace.logs import Problem
 from ace.loop import LoggedTrace, TraceLog, execution_to_trace, learning_turn, running_watcher, watching
 from ace.pipeline import CancellationToken

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ace.cli.errors import UsageError
 from ace.cli.skillbooks.landing import Landing
-from ace.cli.skillbooks.opening import save
+from ace.cli.skillbooks.opened_book import save
 from ace.skill import INVALID, Skill
 from ace.skillbook import Skillbook
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ace._internal.hidden_characters import first_hidden, with_hidden_shown
 from ace.cli.console import counted, shown_time
-from ace.cli.skillbooks.history import place_of
+from ace.cli.skillbooks.described_history import place_of
 from ace.skill import InsightSource, Skill, SkillCase
 from ace.skillbook.line_formats import plain_line
 from ace.skillbook.locations import has_scheme, shown_location

@@ -19,8 +19,8 @@ from ace.cli.reviewing.keyboard import END, Keyboard, keyboard
 from ace.cli.reviewing.lesson import KEYS, origin_of, print_lesson, shown
 from ace.cli.reviewing.trial import asked_again, with_accepted
 from ace.cli.settings import load_settings
-from ace.cli.skillbooks.history import place_of, undo_decisions_command
-from ace.cli.skillbooks.opening import save
+from ace.cli.skillbooks.described_history import place_of, undo_decisions_command
+from ace.cli.skillbooks.opened_book import save
 from ace.skill import InsightSource, Skill
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import is_catalogued
-from ace.cli.learning.book_test import BookTest, code_of_stop
+from ace.cli.learning.skill_testing import BookTest, code_of_stop
 from ace.cli.model_choice import chosen_model
 from ace.cli.settings import Settings
 from ace.cli.skillbooks.selection import part_of

@@ -12,7 +12,7 @@ from ace._internal.managed_block import ManagedBlockError, read_managed_block
 from ace.cli.console import note, print_table, print_text, visible
 from ace.cli.errors import UsageError, near_file
 from ace.cli.settings import clock_from_environment
-from ace.cli.skillbooks.opening import is_store
+from ace.cli.skillbooks.opened_book import is_store
 from ace.cli.skillbooks.selection import part_of
 from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ace.cli.console import note
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.cli.skillbooks.selection import bare_id
 from ace.plugins import KeptSkillbook, kept_skillbooks
 from ace.skillbook.locations import has_scheme, shown_location

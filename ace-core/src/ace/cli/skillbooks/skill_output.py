@@ -9,7 +9,7 @@ from ace._internal.json_fields import JsonValue
 from ace.cli.console import counted, print_json, print_table, print_text, shown_time, visible
 from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment
-from ace.cli.skillbooks.history import place_of, print_undo
+from ace.cli.skillbooks.described_history import place_of, print_undo
 from ace.skill import INVALID, Skill, SkillCase
 from ace.skillbook.locations import shown_location
 

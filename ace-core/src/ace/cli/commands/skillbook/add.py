@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.opening import location_of, open_or_start, save, text_or_stdin
+from ace.cli.skillbooks.described_history import print_undo, undo_command
+from ace.cli.skillbooks.opened_book import location_of, open_or_start, save, text_or_stdin
 from ace.cli.skillbooks.skill_output import cases_from, skill_as_json
 from ace.skillbook.locations import shown_location
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ace.cli.console import note, print_json, print_table, print_text, shown_time
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import described, newest_version, place_of
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.described_history import described, newest_version, place_of
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.cli.skillbooks.selection import bare_id, unknown_skill
 from ace.cli.skillbooks.skill_output import print_cases, proof_as_json
 from ace.skill import Skill

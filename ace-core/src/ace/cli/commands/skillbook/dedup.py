@@ -11,8 +11,8 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.model_choice import announce, check_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
-from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.described_history import print_undo, undo_command
+from ace.cli.skillbooks.opened_book import check_writable, location_of, opened, save
 from ace.skillbook import Skillbook
 from ace.skillbook.locations import shown_location
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from ace.cli.console import counted, print_json, print_table
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import check_version, newest_version
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.described_history import check_version, newest_version
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skill import Skill
 from ace.skillbook.history import SkillbookDiff, compared_skills

@@ -12,8 +12,8 @@ from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.questions import edited
-from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save, text_or_stdin
+from ace.cli.skillbooks.described_history import print_undo, undo_command
+from ace.cli.skillbooks.opened_book import check_writable, location_of, opened, save, text_or_stdin
 from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import as_option, cases_from, skill_as_json
 from ace.skill import Skill, SkillCase

@@ -16,8 +16,8 @@ from ace.cli.console import counted, is_terminal, print_json, print_text, result
 from ace.cli.errors import DONE, UsageError, check_is_path
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
-from ace.cli.skillbooks.history import check_version, newest_version
-from ace.cli.skillbooks.opening import is_store, location_of, opened
+from ace.cli.skillbooks.described_history import check_version, newest_version
+from ace.cli.skillbooks.opened_book import is_store, location_of, opened
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.skill_folders import foreign_files, write_skill_folders
 

@@ -13,7 +13,7 @@ from ace.cli.console import counted, note, print_json, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.options import Flag, JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
-from ace.cli.skillbooks.opening import SkillbookPlace, location_of, opened
+from ace.cli.skillbooks.opened_book import SkillbookPlace, location_of, opened
 from ace.runners.run_record import is_in_use, recorded_runs
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.store import ForgetsAnswers, SkillbookStore

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from ace.cli.console import counted, print_json, print_text
 from ace.cli.errors import DONE
 from ace.cli.options import Flag, JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.described_history import print_undo, undo_command
 from ace.cli.skillbooks.intake import FileReport, print_reports, read_source_books, report_as_json, take_new, taken_ids
-from ace.cli.skillbooks.opening import location_of, open_or_start, save
+from ace.cli.skillbooks.opened_book import location_of, open_or_start, save
 from ace.skillbook import shown_location
 
 __all__ = ["command"]

@@ -6,8 +6,8 @@ from ace._internal.json_fields import text_in
 from ace.cli.console import counted, print_json, print_table, shown_time
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import change_counts, newest_version, place_of
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.described_history import change_counts, newest_version, place_of
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.skillbook.events import event_dict
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.locations import shown_location

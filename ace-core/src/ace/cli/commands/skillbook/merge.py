@@ -22,7 +22,7 @@ from ace.cli.skillbooks.intake import (
     take_new,
     taken_ids,
 )
-from ace.cli.skillbooks.opening import open_or_start, save
+from ace.cli.skillbooks.opened_book import open_or_start, save
 from ace.skillbook import Skillbook, shown_location
 
 __all__ = ["command"]

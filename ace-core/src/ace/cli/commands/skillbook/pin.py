@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.described_history import undo_command
+from ace.cli.skillbooks.opened_book import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import print_changes
 

@@ -10,12 +10,12 @@ from cyclopts import Parameter
 
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, UsageError, check_output_file
-from ace.cli.learning.book_test import BookTest, code_of_stop
+from ace.cli.learning.skill_testing import BookTest, code_of_stop
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.questions import can_ask, says_yes
 from ace.cli.settings import clock_from_environment, load_settings
-from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.described_history import print_undo, undo_command
+from ace.cli.skillbooks.opened_book import check_writable, location_of, opened, save
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.locations import shown_location

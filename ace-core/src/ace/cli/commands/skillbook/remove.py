@@ -10,8 +10,8 @@ from ace.cli.console import counted, note, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask, can_ask
-from ace.cli.skillbooks.history import undo_command
-from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.described_history import undo_command
+from ace.cli.skillbooks.opened_book import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import print_changes
 from ace.skillbook.locations import shown_location

@@ -6,8 +6,8 @@ from ace.cli.console import counted, print_json, print_text
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
-from ace.cli.skillbooks.history import check_version, newest_version, print_undo, undo_command
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.described_history import check_version, newest_version, print_undo, undo_command
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.skillbook import shown_location
 
 __all__ = ["command"]

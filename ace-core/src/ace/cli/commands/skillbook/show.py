@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ace.cli.console import counted, is_terminal, print_json, print_text, result_stream, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.opened_book import location_of, opened
 from ace.cli.skillbooks.selection import chosen_skills, find_skill, part_of
 from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_json
 from ace.skill import Skill

@@ -12,11 +12,11 @@ from cyclopts import Parameter
 from ace._internal.atomic_file import replace_file
 from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_output_file
-from ace.cli.learning.book_test import BookTest, code_of_stop, settings_against
+from ace.cli.learning.skill_testing import BookTest, code_of_stop, settings_against
 from ace.cli.model_choice import chosen_model, place_of_model
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, check_writable, opened_skillbook, save
+from ace.cli.skillbooks.opened_book import SkillbookPlace, check_writable, opened_skillbook, save
 
 if TYPE_CHECKING:
     from ace.evaluation import CaseTest, SkillTestReport, SkillVerdict

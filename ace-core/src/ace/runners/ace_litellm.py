@@ -22,9 +22,9 @@ from ace.runners.base import save_without_loss
 from ace.runners.extra_steps import enabled_extra_steps, extra_step_arguments
 from ace.runners.failures import FailedSample
 from ace.runners.learning_keywords import LearningOptions
+from ace.runners.learning_settings import LearningSettings, client_and_options, client_settings
 from ace.runners.open_runs import summed_stats
 from ace.runners.run_keywords import RunOptions
-from ace.runners.settings import LearningSettings, client_and_options, client_settings
 from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
 from ace.steps.agent import answer_trace

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ace.cli.console import print_text
 from ace.cli.errors import UsageError
-from ace.cli.skillbooks.opening import location_of
+from ace.cli.skillbooks.opened_book import location_of
 from ace.skill import ACTIVE, INVALID, SkillCase
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.events import (

@@ -19,7 +19,7 @@ from ace._internal.arguments import (
     whole_number,
     with_method,
 )
-from ace._options import ProjectRule, learning_option, option
+from ace._internal.options import ProjectRule, learning_option, option
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.llm import find_model_prefix
@@ -386,7 +386,7 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     if found is not None:
         factory, rest = found
         return factory(rest, **settings)
-    from ace.providers.litellm import LiteLLMClient
+    from ace.providers.litellm_client import LiteLLMClient
 
     return LiteLLMClient(model, **settings)
 
@@ -425,7 +425,7 @@ def client_settings(model: object) -> frozenset[str] | None:
         return None
     found = find_model_prefix(model)
     if found is None:
-        from ace.providers.litellm import LiteLLMClient
+        from ace.providers.litellm_client import LiteLLMClient
 
         factory: Callable[..., object] = LiteLLMClient
     else:

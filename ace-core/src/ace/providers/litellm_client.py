@@ -425,7 +425,7 @@ def _messages(prompt: str, settings: dict[str, Any]) -> Sequence[Message]:
     return prompt_messages(prompt, system=settings.pop("system", None), marked=True)
 
 
-_logger = logging.getLogger("ace.providers.litellm")
+_logger = logging.getLogger("ace.providers.litellm_client")
 _SAMPLING = frozenset(
     {
         "frequency_penalty",
