@@ -23,7 +23,7 @@ from ace.steps.tail_settings import TailSettings
 from ace.updates import UpdateBatch
 
 if TYPE_CHECKING:
-    from ace.proof.batch import ProofNote
+    from ace.proof.draft import ProofNote
     from ace.skill import Skill
     from ace.skillbook import Skillbook, UpdateReport
     from ace.updates import UpdateOperation

@@ -14,7 +14,8 @@ from ace.calls.model_calls import call_scope, current_call_scope
 from ace.calls.sample_context import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.context import ACEStepContext
 from ace.pipeline import PipelineCancelled
-from ace.proof.batch import BatchProofs, ProofSettings
+from ace.proof.asking import ProofSettings
+from ace.proof.batch import BatchProofs
 from ace.proof.final_test import FinalTest, asked_in, older_cases
 from ace.proof.leakage_guard import LeakageGuard
 from ace.proof.lookup import LOOKUP_WORKERS, lookup_workers
