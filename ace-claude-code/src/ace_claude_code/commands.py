@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -22,15 +20,17 @@ from ace.integrations import (
     check_is_path,
     counted,
     is_terminal,
+    learn_until_stopped,
     note,
     print_json,
+    print_spend,
     print_table,
     print_text,
+    skill_count,
 )
 from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
-    from ace.pipeline import CancellationToken
     from ace_claude_code.sessions.learning import LearningReport
     from ace_claude_code.sessions.status import LearnedSkill, SessionStatus
 
@@ -177,7 +177,7 @@ def uninstall(
     projects = state_folder() / "projects"
     books = sorted(projects.glob("*/skillbook.db"))
     if books and delete_skills:
-        found = f"{counted(len(books), 'skillbook')} with {counted(_skills_in(books), 'skill')} in {projects}"
+        found = f"{counted(len(books), 'skillbook')} with {counted(skill_count(books), 'skill')} in {projects}"
         ask(f"{found} will be deleted", assume_yes=yes)
     keeps = bool(books) and not delete_skills
     try:
@@ -186,21 +186,9 @@ def uninstall(
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
     if keeps:
-        kept = f"{counted(len(books), 'skillbook')} with {counted(_skills_in(books), 'skill')}"
+        kept = f"{counted(len(books), 'skillbook')} with {counted(skill_count(books), 'skill')}"
         print_text(f"Kept {kept} in {projects}; --delete-skills deletes them.")
     return DONE
-
-
-def _skills_in(books: Sequence[Path]) -> int:
-    """Return how many skills skillbooks have; one that cannot be read counts as none."""
-    from ace import Skillbook
-    from ace.skillbook import SkillbookError
-
-    found = 0
-    for path in books:
-        with suppress(SkillbookError), Skillbook.open(path) as book:
-            found += len(book)
-    return found
 
 
 @app.command
@@ -271,7 +259,6 @@ def learn(
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """
-    from ace.integrations import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.home import state_folder
@@ -290,10 +277,8 @@ def learn(
         folder = (project or Path.cwd()).resolve() if every or project is not None else None
         token = CancellationToken()
         with opened_learner(context, state, settings, allow=allow or (), cancel_token=token) as learner:
-            report = run_interruptibly(
-                lambda: learn_now(learner, transcripts, folder, cancel_token=token, tell=note),
-                on_first=lambda: _stop_softly(token),
-                on_second=lambda: note("ace: stopped immediately; what was learned is kept"),
+            report = learn_until_stopped(
+                lambda: learn_now(learner, transcripts, folder, cancel_token=token, tell=note), token
             )
     except (NothingToLearnError, SettingsError, ClaudeNotFoundError) as error:
         raise UsageError(str(error)) from error
@@ -315,14 +300,10 @@ def _usage_text(skill: LearnedSkill) -> str:
 
 
 def _print_spend(status: SessionStatus) -> None:
-    limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
-    for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
-        if spent.calls or most:
-            unpriced = f"; the price of {spent.unpriced_calls} calls is not known" if spent.unpriced_calls else ""
-            print_text(
-                f"Spent {when}: {spent.cost_usd:.4f}{most} USD, {spent.calls} calls, {spent.input_tokens:,} tokens in, "
-                f"{spent.output_tokens:,} out{unpriced}."
-            )
+    if status.spent_today.calls or status.budget_usd is not None:
+        print_spend("today", status.spent_today, status.budget_usd)
+    if status.spent_in_30_days.calls:
+        print_spend("in 30 days", status.spent_in_30_days)
 
 
 Forwarded = Annotated[str, Parameter(allow_leading_hyphen=True)]
@@ -413,11 +394,6 @@ def _on_skillbook(command: str, arguments: tuple[str, ...], project: Path | None
 def _check_address(api_base: str | None, model: str | None) -> None:
     if api_base and not model:
         raise UsageError("--api-base requires --model: it is the address of the server of that model")
-
-
-def _stop_softly(token: CancellationToken) -> None:
-    token.cancel()
-    note("ace: stopping after the current turns; press Ctrl-C again to stop immediately")
 
 
 def _print_report(report: LearningReport) -> None:

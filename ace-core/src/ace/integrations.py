@@ -14,6 +14,7 @@
   `visible`, `with_hidden_shown`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`); a time such as `7d` (`moment_of`); the table of a plugin in the settings files: `setting_tables`;
+- commands of coding agents: `learn_until_stopped`, `print_spend`, `skill_count`;
 - descriptions of a history: `change_counts`, `described`, `place_of`;
 - servers: `listening_socket`, `is_loopback`;
 - the samples of an evaluation in files: `all_samples`;
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         write_managed_block,
     )
     from ace.calls import within_seconds
+    from ace.cli.agent_commands import learn_until_stopped, print_spend, skill_count
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, visible, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.inputs import moment_of
@@ -124,6 +126,7 @@ __all__ = [
     "is_loopback",
     "is_terminal",
     "lazy_exports",
+    "learn_until_stopped",
     "list_in",
     "listening_socket",
     "mapping_in",
@@ -136,6 +139,7 @@ __all__ = [
     "passing_lock",
     "place_of",
     "print_json",
+    "print_spend",
     "print_table",
     "print_text",
     "read_managed_block",
@@ -147,6 +151,7 @@ __all__ = [
     "run_interruptibly",
     "setting_tables",
     "shown",
+    "skill_count",
     "string_at",
     "text_in",
     "value_at",
@@ -203,6 +208,7 @@ __getattr__, __dir__ = lazy_exports(
         "insert_member": "_internal.json_edit",
         "is_loopback": "_internal.loopback",
         "is_terminal": "cli.console",
+        "learn_until_stopped": "cli.agent_commands",
         "list_in": "_internal.json_fields",
         "listening_socket": "cli.listening",
         "mapping_in": "_internal.json_fields",
@@ -215,6 +221,7 @@ __getattr__, __dir__ = lazy_exports(
         "passing_lock": "_internal.atomic_file",
         "place_of": "cli.skillbooks.described_history",
         "print_json": "cli.console",
+        "print_spend": "cli.agent_commands",
         "print_table": "cli.console",
         "print_text": "cli.console",
         "read_managed_block": "_internal.managed_block",
@@ -226,6 +233,7 @@ __getattr__, __dir__ = lazy_exports(
         "run_interruptibly": "cli.signals",
         "setting_tables": "cli.settings_file",
         "shown": "_internal.arguments",
+        "skill_count": "cli.agent_commands",
         "string_at": "_internal.json_edit",
         "text_in": "_internal.json_fields",
         "value_at": "_internal.json_edit",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -19,15 +18,17 @@ from ace.integrations import (
     ask,
     check_is_path,
     counted,
+    learn_until_stopped,
     note,
     print_json,
+    print_spend,
     print_table,
     print_text,
+    skill_count,
 )
 from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
-    from ace.pipeline import CancellationToken
     from ace_openclaw.learning_report import LearningReport
     from ace_openclaw.status import LearningStatus
 
@@ -130,7 +131,7 @@ def uninstall(
     state = (state_dir or state_folder()).absolute()
     book = skillbook_path(state)
     if book.exists() and delete_skills:
-        ask(f"the skillbook {book} with {counted(_skills_in(book), 'skill')} will be deleted", assume_yes=yes)
+        ask(f"the skillbook {book} with {counted(skill_count([book]), 'skill')} will be deleted", assume_yes=yes)
     keeps = book.exists() and not delete_skills
     try:
         was_there = remove(state, keep_skills=keeps, on_wait=lambda: note(LEARNER_AT_WORK))
@@ -138,18 +139,8 @@ def uninstall(
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
     if keeps:
-        print_text(f"Kept {counted(_skills_in(book), 'skill')} in {book}; --delete-skills deletes the skillbook.")
+        print_text(f"Kept {counted(skill_count([book]), 'skill')} in {book}; --delete-skills deletes the skillbook.")
     return DONE
-
-
-def _skills_in(book: Path) -> int:
-    """Return how many skills a skillbook has; one that cannot be read counts as empty."""
-    from ace import Skillbook
-    from ace.skillbook import SkillbookError
-
-    with suppress(SkillbookError), Skillbook.open(book) as opened:
-        return len(opened)
-    return 0
 
 
 @app.command
@@ -222,7 +213,6 @@ def learn(
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """
-    from ace.integrations import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_openclaw.home import state_folder
     from ace_openclaw.learning import learn_sessions
@@ -246,7 +236,7 @@ def learn(
     )
     token = CancellationToken()
     with context.model(chosen) as client:
-        report = run_interruptibly(
+        report = learn_until_stopped(
             lambda: learn_sessions(
                 state,
                 sources,
@@ -259,8 +249,7 @@ def learn(
                 cancel_token=token,
                 tell=note,
             ),
-            on_first=lambda: _stop_softly(token),
-            on_second=lambda: note("ace: stopped immediately; what was learned is kept"),
+            token,
         )
     if as_json:
         print_json(asdict(report))
@@ -282,19 +271,10 @@ _REASONS = {
 
 
 def _print_spend(status: LearningStatus) -> None:
-    limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
-    for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
-        if spent.calls:
-            unpriced = f"; the price of {spent.unpriced_calls} calls is not known" if spent.unpriced_calls else ""
-            print_text(
-                f"Spent {when}: {spent.cost_usd:.4f}{most} USD, {spent.calls} calls, {spent.input_tokens:,} tokens in, "
-                f"{spent.output_tokens:,} out{unpriced}."
-            )
-
-
-def _stop_softly(token: CancellationToken) -> None:
-    token.cancel()
-    note("ace: stopping after the current turns; press Ctrl-C again to stop immediately")
+    if status.spent_today.calls:
+        print_spend("today", status.spent_today, status.budget_usd)
+    if status.spent_in_30_days.calls:
+        print_spend("in 30 days", status.spent_in_30_days)
 
 
 def _print_report(report: LearningReport) -> None:
