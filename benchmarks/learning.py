@@ -48,6 +48,8 @@ def answer_to(prompt: str, model_name: str) -> str:
     if model_name == "ReflectorOutput":
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach")
         return json.dumps({**dict.fromkeys(texts, "Read."), "key_insight": f"Remember case {number}."})
+    if model_name == "Readiness":
+        return json.dumps({"word": "ready"})
     if model_name == "AgentOutput":
         return json.dumps({"reasoning": "Known.", "final_answer": "4"})
     operation = {"type": "TAG", "skill_id": "cases-00001", "metadata": {"helpful": 1}}
