@@ -9,7 +9,8 @@
   project may contain (`own_file`, `open_private`), and their locks (`file_lock`,
   `folder_lock`, `passing_lock`); blocks in the text files of users (`write_managed_block`); entries in the JSON files
   of other programs (`insert_member`, `remove_member`); records of other programs (`Record`, `text_in`);
-- learning in a separate process: `JobQueue`, `Job`;
+- learning in a separate process: `JobQueue`, `Job`; folders that an installation has made: `MadeFolders`,
+  `remove_empty_folders`;
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`, `ask`,
   `visible`, `with_hidden_shown`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
@@ -43,7 +44,14 @@ if TYPE_CHECKING:
         replace_file,
         write_durably,
     )
-    from ace._internal.detached import LEARNER_AT_WORK, LEARNING_VARIABLE, Job, JobQueue, MadeFolders
+    from ace._internal.detached import (
+        LEARNER_AT_WORK,
+        LEARNING_VARIABLE,
+        Job,
+        JobQueue,
+        MadeFolders,
+        remove_empty_folders,
+    )
     from ace._internal.hidden_characters import with_hidden_shown
     from ace._internal.json_edit import (
         InsertedMember,
@@ -144,6 +152,7 @@ __all__ = [
     "print_text",
     "read_managed_block",
     "real_path",
+    "remove_empty_folders",
     "remove_member",
     "replace_file",
     "replace_managed_block",
@@ -226,6 +235,7 @@ __getattr__, __dir__ = lazy_exports(
         "print_text": "cli.console",
         "read_managed_block": "_internal.managed_block",
         "real_path": "_internal.atomic_file",
+        "remove_empty_folders": "_internal.detached",
         "remove_member": "_internal.json_edit",
         "replace_file": "_internal.atomic_file",
         "replace_managed_block": "_internal.managed_block",

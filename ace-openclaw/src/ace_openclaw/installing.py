@@ -5,13 +5,12 @@ Both may be killed at any time, so the settings, which say what to remove, are w
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.integrations import file_lock
+from ace.integrations import file_lock, remove_empty_folders
 from ace_openclaw.capture import add_plugin, planned_capture, plugin_folder, remove_plugin
 from ace_openclaw.home import ace_folder, learner_lock_path, skillbook_path
 from ace_openclaw.settings import Settings, read_settings, settings_path, write_settings
@@ -82,10 +81,10 @@ def uninstall(state: Path, *, keep_skills: bool = False, on_wait: Callable[[], N
                 remove_plugin(state, settings)
         _clear(state, keep_skills=keep_skills)
         made = settings.made_folders if settings is not None else ()
-        _remove_empty(made)
+        remove_empty_folders(made)
         settings_path(state).unlink(missing_ok=True)
         learner_lock_path(state).unlink()
-    _remove_empty([str(folder), *made])
+    remove_empty_folders([str(folder), *made])
     return True
 
 
@@ -100,9 +99,3 @@ def _clear(state: Path, *, keep_skills: bool) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
-
-
-def _remove_empty(folders: Iterable[str]) -> None:
-    for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
-            Path(folder).rmdir()

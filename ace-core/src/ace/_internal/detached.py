@@ -22,7 +22,7 @@ from typing import Final
 from ace._internal.atomic_file import create_private, file_lock, replace_file
 from ace._internal.json_fields import number_in, text_in
 
-__all__ = ["LEARNER_AT_WORK", "LEARNING_VARIABLE", "Job", "JobQueue", "MadeFolders"]
+__all__ = ["LEARNER_AT_WORK", "LEARNING_VARIABLE", "Job", "JobQueue", "MadeFolders", "remove_empty_folders"]
 
 LEARNER_AT_WORK: Final = "waiting for another learner to finish"
 """The message for a user who must wait for the lock of a queue."""
@@ -265,9 +265,14 @@ class MadeFolders:
         Args:
             folders: The result of `read`, if the record has been deleted since; by default, the record is read.
         """
-        for folder in sorted(self.read() if folders is None else folders, key=len, reverse=True):
-            with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
-                Path(folder).rmdir()
+        remove_empty_folders(self.read() if folders is None else folders)
+
+
+def remove_empty_folders(folders: Iterable[str]) -> None:
+    """Remove those of the folders that are empty, innermost first."""
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
+            Path(folder).rmdir()
 
 
 def _write(path: Path, job: Job) -> None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ace._internal.service_keys import service_keys
+if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
 
 __all__ = ["KEY_LINE", "PASSWORD_IN_ADDRESS", "PRIVATE_KEY", "FoundSecret", "has_one_of", "secrets"]
 
@@ -217,7 +219,7 @@ def secrets(text: str, folded: str, *, thorough: bool) -> Iterator[FoundSecret]:
 
 
 def _keys_in(text: str, folded: str) -> Iterator[FoundSecret]:
-    for start, end in service_keys(text):
+    for start, end in _service_keys(text):
         if not _PLACEHOLDER.fullmatch(text, start, end):
             yield FoundSecret(start, end, _ACCESS_KEY)
     if "_" in text or "-" in text:
@@ -413,3 +415,44 @@ def _private_keys_in(text: str) -> Iterator[FoundSecret]:
         if end is None or not _PRIVATE_KEY_BODY.fullmatch(text, begin.end(), place):  # hide the lines that are there
             end = _PRIVATE_KEY_LINES.match(text, begin.end())
         yield FoundSecret(begin.start(), begin.end() if end is None else end.end(), PRIVATE_KEY)
+
+
+_SHORTEST_KEY: Final = 16
+_DELIMITERS: Final = str.maketrans(dict.fromkeys(",()[]<>&|!?", " "))
+"""What may follow a key in prose, an address or code, where the rules expect a blank or a quotation mark."""
+_lock: Final = Lock()
+_scanner: Scanner | None = None
+
+
+def _service_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the keys of services, such as Replicate's `r8_...`, begin and end in a text.
+
+    The rules are those that the project Kingfisher maintains. Reading them takes 0.3 seconds of CPU (3 the first time
+    on a machine; Kingfisher then stores the compiled rules in the user's folder of caches), so they are read only when
+    a text contains a word that may be a key. Nothing is sent: checking with the service whether a key is valid is
+    another part of that library, which is not used here.
+    """
+    if _scanner is None and not any(map(_may_be_key, text.split())):
+        return
+    delimited = text.translate(_DELIMITERS).replace(". ", "  ").replace(".\n", " \n")
+    data = delimited.removesuffix(".").encode("utf-8", "replace")
+    for finding in _loaded_scanner().scan(data):
+        if finding.visible:  # the others are names that belong to a key, such as that of an account
+            start, end = finding.location["start_offset"], finding.location["end_offset"]
+            if not text.isascii():
+                start, end = len(data[:start].decode()), len(data[:end].decode())
+            yield start, end
+
+
+def _may_be_key(word: str) -> bool:
+    return len(word) >= _SHORTEST_KEY and any(sign.isdigit() for sign in word)
+
+
+def _loaded_scanner() -> Scanner:
+    global _scanner
+    with _lock:
+        if _scanner is None:
+            from kingfisher_sdk import Scanner
+
+            _scanner = Scanner(base64=False)
+    return _scanner

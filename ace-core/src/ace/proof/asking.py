@@ -70,6 +70,7 @@ class Questions:
             return tried(False, problem=problem)
         cases = [case for case in operation.cases if self.prover.can_judge(case)]
         outcomes: dict[str, CaseOutcome] = {}
+        # In parts, although all could be asked at once: after a failure, the other answers would be paid for in vain.
         for part in in_parts(cases, self.workers):
             for outcome in await self.each(part, by_itself(skill)):
                 outcomes[outcome.case.id] = outcome
@@ -87,7 +88,7 @@ class Questions:
 
     async def one(self, case: SkillCase, skills: Sequence[Skill], *, attempt: int = 1) -> CaseOutcome:
         """Ask the question of a case."""
-        stop_if_cancelled()
+        stop_if_cancelled()  # before each question: a proof may take minutes, and answers so far are recorded
         return await self.prover.outcome_with(self.calling, case, skills, attempt=attempt)
 
     async def better_text(self, operation: UpdateOperation, attempt: Attempt, problem: str, retry: int) -> str:

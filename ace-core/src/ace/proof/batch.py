@@ -80,6 +80,7 @@ class BatchProofs:
             cases = [case for case in operation.cases[: self._questions.workers] if self._prover.can_judge(case)]
             if not any(uncovered(text, case) for case in cases):
                 works += [partial(self._questions.one, case, by_itself(skill)) for case in cases]
+        # So that the ids of new skills, which `prove` numbers again, do not depend on what was asked ahead.
         self._draft.number_again()
         await self._questions.calling.each(works, self._questions.workers)
 
@@ -92,6 +93,7 @@ class BatchProofs:
 
     def join_known(self) -> None:
         """Add the cases whose answers `KnownStep` found in the skillbook to the skills that know them."""
+        # The lookup was before the lane, so the skill may have been removed or reworded since.
         draft, known = self._draft, known_cases(self._ctx)
         for case in sample_cases(self._ctx):
             if case.id not in known:

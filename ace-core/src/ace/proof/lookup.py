@@ -40,6 +40,7 @@ async def with_known_cases(calling: Calling, ctx: ACEStepContext, prover: CasePr
             continue
         if ctx.agent_output is not None and ctx.sample is not None:
             prover.remember(case, ctx.sample)
+        # Noted even if nothing is asked: a holder that is new when the sample has the lane was learned meanwhile.
         holders[case.id] = tuple(skill.id for skill in skills if holds_values(skill, values_to_hold(case)))
         if not holders[case.id] or not prover.can_judge(case):
             continue

@@ -264,6 +264,8 @@ class CaseProver:
             view = await calling.function(functools.partial(self._chosen, case.question, skills))
             with call_scope(_scope_of(case, seen, self.role, attempt)):
                 known = await self._asked(calling, case, view)
+            # The model is asked outside of the lock, so two samples may ask the same at once. The first answer counts
+            # for both, so that a run does not judge the same case in two ways.
             with self._lock:
                 known = self._known.setdefault(key, known)
         answer, passed = known
