@@ -275,7 +275,7 @@ def _files_at_places_of(reader: LogReader) -> Iterator[Path]:
     from ace.logs.finding import files_in
 
     for pattern in _expanded(reader.places):
-        for name in glob.iglob(str(pattern), recursive=True):
+        for name in glob.iglob(str(pattern), recursive=True):  # noqa: PTH207  # pathlib takes no absolute pattern
             yield from (found for found in files_in(Path(name), [reader]) if isinstance(found, Path))
 
 
