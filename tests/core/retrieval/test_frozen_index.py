@@ -38,7 +38,7 @@ def test_it_finds_the_same_as_the_ranker_in_the_same_order(size: int) -> None:
     assert found > size // 300
 
 
-def test_what_is_taken_from_an_earlier_index_is_the_same_as_what_is_made_anew() -> None:
+def test_what_is_taken_from_an_earlier_index_is_the_same_as_what_is_computed_again() -> None:
     dice = random.Random(7)
     before = skills(50, dice)
     after = [skill.replace(content=f"{skill.content} twice") if dice.random() < 0.3 else skill for skill in before[5:]]

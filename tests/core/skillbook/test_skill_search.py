@@ -99,7 +99,7 @@ def test_a_change_that_another_process_has_not_closed_is_noticed(path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]\n", b"not an index", None])
-def test_a_damaged_file_is_made_anew(path: Path, damage: bytes | None) -> None:
+def test_a_damaged_file_is_rebuilt(path: Path, damage: bytes | None) -> None:
     kept = path.with_name("skills.db.search")
     whole = kept.read_bytes()
     kept.write_bytes(whole[:-9] if damage is None else damage)

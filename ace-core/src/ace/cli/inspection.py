@@ -265,8 +265,8 @@ def has_logs(reader: LogReader, among: Sequence[LogReader]) -> bool:
     The names of files and folders prove nothing: other programs write to `logs`, too.
 
     Args:
-        reader: The reader.
-        among: All readers.
+        reader: The reader whose places are looked at.
+        among: All readers, of which the most certain one reads a file.
     """
     return any(_is_log_of(reader, path, among) for path in _files_at_places_of(reader))
 

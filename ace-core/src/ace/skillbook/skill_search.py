@@ -28,7 +28,7 @@ class SkillSearch:
 
     Such a process would spend most of its time on reading skills that it does not show. What the search compares is
     therefore kept in a file beside the store, `skills.db.search`, which holds no text. It is only used if the store
-    has the same version and its files have the same sizes and times as when it was made; otherwise it is made anew, of
+    has the same version and its files have the same sizes and times as when it was made; otherwise it is rebuilt, for
     which the unchanged skills take no time.
 
     Args:
@@ -82,7 +82,7 @@ class SkillSearch:
         return [found[row.id] for row in rows if row.id in found]  # another process may have removed one just now
 
     def _current(self) -> FrozenIndex:
-        # The files come first: if another process writes between the two, the next search makes the index anew.
+        # The files come first: if another process writes between the two, the next search makes the index again.
         stamp = [*_stamps(self._store.path), self._store.version()]
         earlier = None
         try:
@@ -90,7 +90,7 @@ class SkillSearch:
             earlier = FrozenIndex.from_bytes(data)
             if json.loads(head) == stamp:
                 return earlier
-        except (OSError, ValueError):  # there is none, or it is damaged or of another version: it is made anew
+        except (OSError, ValueError):  # there is none, or it is damaged or of another version: it is built again
             pass
         with Skillbook.open(self._store.path) as book:
             index = FrozenIndex.of(book.skills(), earlier)
