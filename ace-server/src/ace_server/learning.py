@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 
 import sqlalchemy as sa
 
-from ace.integrations import observing
+from ace.integrations import counted, observing
 from ace.runners import RunSpend, RunSpendCounter, StepTimes
 from ace.skillbook import ForgetsAnswers
 from ace_server import tables
@@ -304,7 +304,7 @@ def _finish(
             "ended_at": now(),
             "failed": len(problems),
             "learned": _BATCH.c.samples - len(problems),
-            "problem": f"{len(problems)} samples failed" if problems else None,
+            "problem": f"{counted(len(problems), 'sample')} failed" if problems else None,
         }
         if release is not None:  # else it keeps the one of an earlier attempt
             changes["release"] = release

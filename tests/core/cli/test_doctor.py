@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ def findings(done: Done) -> dict[str, tuple[str, str]]:
     return {found["part"]: (found["state"], found["detail"]) for found in done.data["findings"]}
 
 
+def copy_log(name: str, to: Path) -> None:
+    to.parent.mkdir(parents=True)
+    shutil.copyfile(Path(__file__).parents[1] / "logs" / "data" / name, to)
+
+
 def model_of(server: ScriptedServer) -> dict[str, Any]:
     return {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base, "OPENAI_API_KEY": "k"}
 
@@ -23,7 +29,7 @@ def model_of(server: ScriptedServer) -> dict[str, Any]:
 def test_everything_is_in_order(here: Run, server: ScriptedServer, tmp_path: Path) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
         book.add_skill("maths", "Round at the end.")
-    (tmp_path / ".codex" / "sessions").mkdir(parents=True)
+    copy_log("codex-rollout.jsonl", tmp_path / ".codex" / "sessions" / "2026" / "rollout-1.jsonl")
     done = here("doctor", "--json", environ=model_of(server))
     found = findings(done)
     assert done.code == 0, found
@@ -31,6 +37,34 @@ def test_everything_is_in_order(here: Run, server: ScriptedServer, tmp_path: Pat
     assert found["model"] == ("ok", f"openai/scripted at {server.api_base} answers")
     assert found["skillbook"] == ("ok", "1 skill in skills.db")
     assert found["agents"][0] == "ok" and "Codex" in found["agents"][1]
+
+
+@pytest.mark.parametrize(
+    "folder", [".codex/sessions", ".openhands/sessions", ".local/share/opencode/storage", "logs", "inspect-logs"]
+)
+def test_a_folder_alone_is_not_the_log_of_an_agent(
+    here: Run, server: ScriptedServer, tmp_path: Path, folder: str
+) -> None:
+    place = tmp_path / folder / "one"
+    place.mkdir(parents=True)
+    (place / "run.jsonl").write_text('{"question": "2+2?", "answer": "4"}\n')
+    (place.parent / "run.eval").write_text('{"question": "2+2?", "answer": "4"}\n')
+    environ = {**model_of(server), "INSPECT_LOG_DIR": str(tmp_path / "inspect-logs")}
+    assert findings(here("doctor", "--json", environ=environ))["agents"] == (
+        "-",
+        "no known agent has left logs in its default folder",
+    )
+
+
+def test_logs_in_a_folder_of_any_name_are_recognised_by_their_content(
+    here: Run, server: ScriptedServer, tmp_path: Path
+) -> None:
+    copy_log("inspect.json", tmp_path / "evals" / "2026" / "first.json")
+    environ = {**model_of(server), "INSPECT_LOG_DIR": str(tmp_path / "evals")}
+    assert findings(here("doctor", "--json", environ=environ))["agents"] == (
+        "ok",
+        "Inspect evaluations (.eval, .json) (`ace inspect --all` shows their runs)",
+    )
 
 
 def test_what_is_not_there_yet_is_not_broken(here: Run, server: ScriptedServer) -> None:

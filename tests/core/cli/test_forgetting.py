@@ -208,7 +208,7 @@ def test_a_failed_trace_leaves_no_byte_when_it_is_given_up(
     done = run(here, tmp_path, *learn, "--provenance", "ids")
     assert done.code == 1
     assert done.data["failures"][0]["reason"] == (
-        "LLMCallError with the status 400 (provenance='ids' does not keep its message)"
+        "LLMCallError with the status 400 (its message is not stored, because provenance is 'ids')"
     )
     assert {path for path in files_with(ZEBRA, tmp_path) if not path.startswith("skills.db")} == set()
     assert "failures.jsonl" in files_with("3.json", tmp_path)

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 import ace_server.pages
+from ace.runners import run_summaries
 from ace.skill import InsightSource
 from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
@@ -574,6 +575,38 @@ def test_a_skill_from_feedback_says_what_shows_it_and_reviewers_what_was_said(wo
     assert [row.object for row in read] == [feedback.id]
 
 
+def test_a_run_shows_reviewers_the_questions_of_its_samples(world: World) -> None:
+    world.ask_for_review("With which carrier?", "PostNord", correction="Bring only")
+    [said] = world.rows(tables.feedback)
+    with world.service.open_book("default") as book:
+        run = next(run for run in run_summaries(book) if run.samples)
+    place = run.samples[0].key.sample.rpartition("@")[2]
+    batch = world.add(tables.batch, id=run.run_id, book="default", state="running", samples=2)
+    feedback = {"book": "default", "kind": "feedback", "request": said.request, "key": "key_1", "state": "failed"}
+    world.add(tables.feedback, id=place, batch=batch, problem="LLMCallError in ReflectStep", **feedback)
+
+    def page(*scopes: str) -> str:
+        return logged_in(world, world.key("-".join(scopes), *scopes)).get(f"/runs/{batch}").text
+
+    assert "With which carrier?" not in page("read", "review")  # it reloads itself, and would fill the audit log
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.batch).values(state="failed"))
+    assert page("read", "review", "infer").count("With which carrier?") == 2  # in the failures, and in the samples
+    assert "With which carrier?" not in page("read", "infer")
+    read = world.rows(tables.audit, tables.audit.c.what == "text.read")
+    assert [row.object for row in read] == [place]
+
+
+def test_the_releases_have_one_primary_action_and_short_ids(world: World) -> None:
+    world.release(11, publish=True)
+    older, newest = world.release(20), world.release(30)
+    with world.service.database.writing() as connection:
+        connection.execute(sa.update(tables.release).values(reason="batch bat_01a22754e6c20000ea9dd3fdd5983853"))
+    page = logged_in(world, world.key("Maren", "read", "review")).get("/releases").text
+    assert re.findall(r'class="button main" href="/releases/(\w+)/publish"', page) == [newest]
+    assert older in page and "batch 983853" in page and "bat_01a2" not in page
+
+
 def test_what_answers_have_cost_is_not_invented(world: World) -> None:
     reader = logged_in(world, world.key("Maren", "read"))
 
@@ -687,6 +720,8 @@ def test_every_object_of_the_audit_log_leads_to_its_page(world: World) -> None:
         assert not place or f'id="{place}"' in answer.text
     assert '">version 11 of default</a>' in page
     assert '">Ada</a>' in page
+    batch = objects["batch.retry"]
+    assert f'<code title="{batch}">batch {batch[-6:]}</code>' in page
 
 
 def test_a_missing_page_keeps_the_way_back_for_those_who_are_logged_in(world: World) -> None:

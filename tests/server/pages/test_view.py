@@ -46,6 +46,14 @@ def test_a_store_is_shown_and_not_changed(learned: Path, view_command: View, tmp
     assert hashlib.sha256(book.read_bytes()).hexdigest() == before
 
 
+def test_the_list_of_versions_says_what_they_changed_and_filters_by_no_author_unasked(
+    learned: Path, view: View
+) -> None:
+    page = httpx.get(f"{view(learned)}/books/skills/versions").text
+    assert "Never take back mixed or opened paint; offer 10 % on the next tin instead." in page
+    assert '<option value="trace_analyser">trace_analyser</option>' in page and " selected" not in page
+
+
 def test_every_kind_of_link_leads_to_a_page(learned: Path, view: View) -> None:
     from html.parser import HTMLParser
 

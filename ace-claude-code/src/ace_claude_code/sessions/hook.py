@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from ace.integrations import LEARNING_VARIABLE, JobQueue, text_in
@@ -111,18 +112,14 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
     path = skillbook_path(state, key_of_project(_folder_of(event)))
     if session is None or not path.exists() or prompt.startswith(OWN_COMMAND):
         return
-    from ace.retrieval import MeaningRanker
-    from ace.skillbook import Skillbook, SkillbookError
+    from ace.skillbook import SkillbookError, SkillSearch
 
+    seen = frozenset(session.shown_skill_ids)
     try:
-        with Skillbook.open(path) as book:
-            skills = book.skills()
+        with closing(SkillSearch(path)) as search:
+            shown = [*search.pinned(besides=seen), *search.best(prompt, _MOST_FOR_PROMPT, besides=seen)]
     except SkillbookError as error:
         raise _HookError(f"no skills are shown: {error}") from error
-    unseen = [skill for skill in skills if not skill.pinned and skill.id not in session.shown_skill_ids]
-    fitting = MeaningRanker().best(prompt, unseen, _MOST_FOR_PROMPT)
-    pinned = [skill for skill in skills if skill.pinned and skill.id not in session.shown_skill_ids]
-    shown = [*pinned, *fitting]
     if shown:
         note_shown_skills(state, session.session_id, [skill.id for skill in shown])
         lines = "\n".join(f"- [{skill.id}] {skill.content}" for skill in shown)

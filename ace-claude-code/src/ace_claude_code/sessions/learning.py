@@ -29,7 +29,7 @@ from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.redaction import Redactor, SensitiveClass
 from ace.runners import LearningOptions, RunOptions, SpendLedger, TraceAnalyser, has_run, spend_of_days
 from ace.skill import Provenance, Unproven
-from ace.skillbook import Skillbook, SkillbookError
+from ace.skillbook import Skillbook, SkillbookError, SkillSearch
 from ace.steps import GuardedKind
 from ace_claude_code.conversation import read_conversation
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
@@ -223,6 +223,7 @@ class SessionLearner:
         except SkillbookError as error:  # skip the other sessions of the project, which need the same lock
             self._unusable[key] = error
             raise
+        SkillSearch(skillbook_path(self._state, key)).close()  # the next prompt finds its index ready
         for trace, result in zip(traces, results, strict=True):
             self._count(trace, result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import textwrap
@@ -17,7 +18,7 @@ from ace.logs.summary import problems_told
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
-    from ace.logs import Run
+    from ace.logs import LogReader, Run
     from ace.logs.summary import FormatCounts, LogSummary
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "estimate_of",
     "existing_places",
     "formats_told",
+    "has_logs",
     "inspection_as_json",
     "print_inspection",
     "run_as_text",
@@ -250,14 +252,49 @@ def existing_places(patterns: Sequence[str]) -> list[str]:
         []
     """
     found: dict[str, None] = {}
-    for pattern in patterns:
-        path = Path(os.path.expandvars(pattern)).expanduser()
-        if "$" in str(path):
-            continue
+    for path in _expanded(patterns):
         fixed = Path(*path.parts[: next((n for n, part in enumerate(path.parts) if set("*?[") & set(part)), None)])
         if fixed.exists() and fixed not in (Path.home(), Path(fixed.anchor)):
             found[str(fixed)] = None
     return list(found)
+
+
+def has_logs(reader: LogReader, among: Sequence[LogReader]) -> bool:
+    """Return whether a file at one of the default places of a reader is a log that this reader would read.
+
+    The names of files and folders prove nothing: other programs write to `logs`, too.
+
+    Args:
+        reader: The reader whose places are looked at.
+        among: All readers, of which the most certain one reads a file.
+    """
+    return any(_is_log_of(reader, path, among) for path in _files_at_places_of(reader))
+
+
+def _files_at_places_of(reader: LogReader) -> Iterator[Path]:
+    from ace.logs.finding import files_in
+
+    for pattern in _expanded(reader.places):
+        for name in glob.iglob(str(pattern), recursive=True):  # noqa: PTH207  # pathlib takes no absolute pattern
+            yield from (found for found in files_in(Path(name), [reader]) if isinstance(found, Path))
+
+
+def _is_log_of(reader: LogReader, path: Path, among: Sequence[LogReader]) -> bool:
+    from ace.logs import NotALogError, file_source
+    from ace.logs.reading import reader_for
+
+    try:
+        return reader_for(file_source(path).head, among) is reader
+    except (OSError, NotALogError):
+        return False
+
+
+def _expanded(patterns: Sequence[str]) -> Iterator[Path]:
+    """Yield the patterns without `~` and variables; those with a variable that is not set are skipped."""
+    for pattern in patterns:
+        path = Path(os.path.expandvars(pattern)).expanduser()
+        if "$" not in str(path):
+            yield path
 
 
 def run_as_text(run: Run) -> str:

@@ -17,6 +17,8 @@ from ace._internal.arguments import checked_class
 from ace.skill import Skill
 
 __all__ = [
+    "SATURATION",
+    "WEIGHT",
     "Differences",
     "KeptIndex",
     "LexicalIndex",
@@ -25,6 +27,9 @@ __all__ = [
     "differences",
     "helpfulness",
     "proven_relevance",
+    "rarity",
+    "saturated",
+    "searched_text",
     "words",
 ]
 
@@ -92,7 +97,7 @@ def proven_relevance(relevance: float, skill: Skill) -> float:
     return relevance * (1 + WEIGHT * helpfulness(skill))
 
 
-_SATURATION = 1.2
+SATURATION: Final = 1.2
 _LENGTH_WEIGHT = 0.75
 _ROUNDING = 1e-9
 _COMMON = 64
@@ -215,11 +220,11 @@ class LexicalIndex:
         size = len(self._skills)
         terms = self._terms(query)
         unknown = sum(word not in self._postings for word in set(words(query)))
-        most = sum(_rarity(len(term.postings), size) for term in terms) + unknown * _rarity(0, size)
+        most = sum(rarity(len(term.postings), size) for term in terms) + unknown * rarity(0, size)
         relevance: dict[str, float] = {}
         for term in terms:
             self._add(term, relevance)
-        return {id: score / most / (_SATURATION + 1) for id, score in relevance.items()}
+        return {id: score / most / (SATURATION + 1) for id, score in relevance.items()}
 
     def best(self, query: str, limit: int) -> list[str]:
         """Return the ids of the relevant skills with the highest proven relevance, exactly, the best first.
@@ -291,7 +296,7 @@ class LexicalIndex:
 
     def _learn(self, skill: Skill) -> None:
         id = skill.id
-        counts = self._counts[id] = Counter(words(_text(skill)))
+        counts = self._counts[id] = Counter(words(searched_text(skill)))
         length = self._lengths[id] = counts.total()
         self._total_length += length
         for word, count in counts.items():
@@ -325,10 +330,10 @@ class LexicalIndex:
 
     def _term(self, word: str) -> _Term:
         postings, size = self._postings[word], len(self._skills)
-        weight = _rarity(len(postings), size) * (_SATURATION + 1)
+        weight = rarity(len(postings), size) * (SATURATION + 1)
         mean_length = self._total_length / size or 1.0
         groups = self._groups_of(word, postings)
-        parts = {group: weight * _saturated(*group, mean_length) for group in groups}
+        parts = {group: weight * saturated(*group, mean_length) for group in groups}
         ordered = sorted(((part, groups[group]) for group, part in parts.items()), key=lambda pair: -pair[0])
         return _Term(postings, parts, ordered, most=ordered[0][0])
 
@@ -373,12 +378,14 @@ class LexicalIndex:
                 relevance[id] += part
 
 
-def _rarity(holders: int, size: int) -> float:
+def rarity(holders: int, size: int) -> float:
+    """Return the weight of a word that so many skills of a set of this size contain."""
     return math.log(1 + (size - holders + 0.5) / (holders + 0.5))
 
 
-def _saturated(count: int, length: int, mean_length: float) -> float:
-    return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
+def saturated(count: int, length: int, mean_length: float) -> float:
+    """Return what the occurrences of a word in a text of so many words add to its relevance, below 1."""
+    return count / (count + SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
 
 
 class _Term(NamedTuple):
@@ -519,10 +526,10 @@ class LexicalRanker:
 def _is_searched_alike(first: Skill, second: Skill) -> bool:
     if first.content != second.content or first.section != second.section:
         return False
-    return first.cases == second.cases or _text(first) == _text(second)
+    return first.cases == second.cases or searched_text(first) == searched_text(second)
 
 
-def _text(skill: Skill) -> str:
+def searched_text(skill: Skill) -> str:
     """Return the searchable text of a skill. A question that its content quotes counts once."""
     text = f"{skill.section} {skill.content}"
     asked = dict.fromkeys(case.question for case in skill.cases if case.question not in text)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MeaningIndex", "MeaningRanker"]
+__all__ = ["DIGITS", "LEAST", "OF_WORDS", "MeaningIndex", "MeaningRanker", "embedded_text"]
 
-_LEAST: Final = 0.22
+LEAST: Final = 0.22
 """The least similarity at which a skill fits a question.
 
 It was calibrated on `benchmarks/paraphrases/calibration.json` and the sets of `benchmarks/learning_quality`, so that a
 skill is shown to about one of ten neutral questions."""
-_OF_WORDS: Final = 0.3
+OF_WORDS: Final = 0.3
 """What common words add to the similarity, at most. It decides between codes and names, which have no meaning."""
-_DIGITS: Final = 5
+DIGITS: Final = 5
 _ROOM: Final = 16
 """There is room for one more row in so many."""
 
@@ -131,10 +131,10 @@ class MeaningIndex:
         import numpy as np
 
         similarity = table.similarity(query)
-        fits = np.flatnonzero(similarity >= _LEAST)
+        fits = np.flatnonzero(similarity >= LEAST)
         if len(fits):
             for id, share in self._words.shares(query).items():
-                similarity[table.places[id]] += _OF_WORDS * share
+                similarity[table.places[id]] += OF_WORDS * share
         return similarity, fits
 
 
@@ -156,7 +156,7 @@ class _Table:
 
     def put(self, skills: Sequence[Skill]) -> None:
         """Add skills, or replace those with their ids. Only new texts are embedded."""
-        texts = {skill.id: _text(skill) for skill in skills}
+        texts = {skill.id: embedded_text(skill) for skill in skills}
         new = {id: text for id, text in texts.items() if self._texts.get(id) != text}
         for id in new:
             if id not in self.places:
@@ -194,7 +194,7 @@ class _Table:
         # Not with BLAS, whose threads wait for each other in spin loops where other programs use the cores.
         similarity: NDArray[np.float32] = np.einsum("ij,j->i", self._rows[: len(self.ids)], wanted)
         # Rounded, so that skills with the same text are equally similar, wherever their rows are.
-        return similarity.round(_DIGITS)
+        return similarity.round(DIGITS)
 
     def _make_room(self, size: int, length: int) -> None:
         import numpy as np
@@ -206,7 +206,7 @@ class _Table:
         self.helpfulness[: len(proven)] = proven
 
 
-def _text(skill: Skill) -> str:
+def embedded_text(skill: Skill) -> str:
     """Return the text of a skill, and the questions of its cases, which tell what it is about in other words."""
     return "\n".join((skill.content, *dict.fromkeys(case.question for case in skill.cases)))
 

@@ -44,6 +44,9 @@ class WordVectors:
         import numpy as np
         from tokenizers import Tokenizer
 
+        sizes = [(folder / name).stat() for name in (_WEIGHTS, _TOKENIZER)]
+        self.identity = [[status.st_size, status.st_mtime_ns] for status in sizes]
+        """What tells these vectors from those of another release of the package."""
         self._tokenizer: Any = Tokenizer.from_file(str(folder / _TOKENIZER))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

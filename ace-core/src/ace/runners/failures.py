@@ -130,7 +130,7 @@ def _error_without_texts(error: BaseException) -> str:
     """Return a description of an error; its message is omitted, because it can quote the sample or an answer."""
     call = first_cause(error, LLMCallError)
     status = "" if call is None or call.status_code is None else f" with the status {call.status_code}"
-    return f"{type(error).__name__}{status} (provenance='ids' does not keep its message)"
+    return f"{type(error).__name__}{status} (its message is not stored, because provenance is 'ids')"
 
 
 def _role_in(error: BaseException) -> str:

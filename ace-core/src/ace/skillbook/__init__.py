@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff, compared_skills
     from ace.skillbook.locations import has_scheme, shown_location
     from ace.skillbook.skill_folders import SKILL_FILE, SkillFolder, as_skill_folders
+    from ace.skillbook.skill_search import SkillSearch
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
@@ -60,6 +61,7 @@ __all__ = [
     "SkillChange",
     "SkillFolder",
     "SkillRow",
+    "SkillSearch",
     "SkillTimeline",
     "Skillbook",
     "SkillbookChangedError",
@@ -99,6 +101,7 @@ __getattr__, __dir__ = lazy_exports(
         "SkillChange": "timeline",
         "SkillFolder": "skill_folders",
         "SkillRow": "store",
+        "SkillSearch": "skill_search",
         "SkillTimeline": "timeline",
         "SkillbookDiff": "history",
         "SkillbookStore": "store",

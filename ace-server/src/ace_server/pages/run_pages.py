@@ -38,6 +38,9 @@ __all__ = ["BookFacts", "RunPages"]
 _BATCH: Final = tables.batch
 _MOST: Final = 200
 _STATES: Final = ("queued", "running", "learned", "failed")
+_BUSY: Final = ("queued", "running")
+_SHOWN_TEXTS: Final = 50
+"""Of more samples, the questions are not shown: each has a row in the audit log."""
 
 Row = sa.Row[Any]
 _COLUMNS: Final = (
@@ -133,6 +136,10 @@ class RunPages:
         run, changes, refusals = self._recorded(row)
         if run is not None and wants_file(request):
             return samples_response(request, run)
+        problems = self._problems(row)
+        # Not while the page reloads itself every two seconds: each time that texts are read is noted in the audit log.
+        samples = () if run is None else (sample.key.sample for sample in run.samples)
+        names = [] if row.state in _BUSY else [*(feedback for feedback, _ in problems), *samples]
         return self._site.page(
             request,
             visitor,
@@ -141,7 +148,8 @@ class RunPages:
             run=run,
             changes=changes,
             refusals=refusals,
-            problems=self._problems(row),
+            said=self._site.said(request, visitor, row.book, names[:_SHOWN_TEXTS]),
+            problems=problems,
             steps=steps_from_json(row.steps),
             release=self._release(row),
         )

@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from ace.skillbook import SkillbookError
 from ace_server import audit
-from ace_server.candidates import Origin, said_in_traces
+from ace_server.candidates import Origin
 from ace_server.database import DatabaseUnavailableError
 from ace_server.keys import use_login_token
 from ace_server.limits import OverLimitError
@@ -92,16 +92,7 @@ class _Pages:
         return visitor
 
     def _origins(self, request: Request, traces: Sequence[str]) -> Mapping[str, Sequence[Origin]]:
-        """Return what users said in traces, if the visitor may read that. It is noted in the audit log."""
-        visitor = self._visitor(request)
-        if not visitor.allows("review"):
-            return {}
-        service = self._site.service
-        found = said_in_traces(service.database, service.seal, request.path_params["book"], traces)
-        if found:
-            ids = " ".join(origin.feedback for origins in found.values() for origin in origins)
-            self._site.record(request, visitor, "text.read", ids)
-        return found
+        return self._site.said(request, self._visitor(request), request.path_params["book"], traces)
 
     # Login
 

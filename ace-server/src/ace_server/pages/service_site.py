@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ace_server import audit, tables
+from ace_server.candidates import Origin, said_in_traces
 from ace_server.pages.book_pages import NotFoundError, book_tabs
 from ace_server.pages.book_reader import BookReader
 from ace_server.pages.rendering import address, response
@@ -207,6 +208,24 @@ class ServiceSite:
         return result
 
     # Reading
+
+    def said(
+        self, request: Request, visitor: Visitor, book: str, traces: Sequence[str]
+    ) -> Mapping[str, Sequence[Origin]]:
+        """Return what users said in traces, if the visitor may read that. It is noted in the audit log.
+
+        Args:
+            visitor: Who wants to see it.
+            book: The book that users said it about.
+            traces: The names of traces, or the ids of feedback.
+        """
+        if not visitor.allows("review"):
+            return {}
+        found = said_in_traces(self.service.database, self.service.seal, book, traces)
+        if found:
+            ids = " ".join(dict.fromkeys(origin.feedback for origins in found.values() for origin in origins))
+            self.record(request, visitor, "text.read", ids)
+        return found
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Row]:
         """Return the rows of a query."""

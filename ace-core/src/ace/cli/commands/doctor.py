@@ -14,7 +14,7 @@ import ace
 from ace.cli.console import counted, print_json, print_table, size_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import is_catalogued
-from ace.cli.inspection import existing_places
+from ace.cli.inspection import has_logs
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
 from ace.cli.options import JsonFlag
 from ace.cli.settings import Settings, load_settings
@@ -157,7 +157,8 @@ def _disk(settings: Settings) -> _Finding:
 def _agents() -> _Finding:
     from ace.logs import readers
 
-    found = [reader.title for reader in readers() if existing_places(reader.places)]
+    known = readers()
+    found = [reader.title for reader in known if has_logs(reader, known)]
     if not found:
         return _Finding("agents", "-", "no known agent has left logs in its default folder")
     return _Finding("agents", "ok", f"{', '.join(found)} (`ace inspect --all` shows their runs)")

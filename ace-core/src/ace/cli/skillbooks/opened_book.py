@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
+_SEARCH_SUFFIX = ".search"
+"""Of the file that `SkillSearch` writes."""
 _FORBIDDEN = ("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_READONLY")
 """How the names of errors of SQLite begin that mean that a file may not be opened or written."""
 _MOST_COPIES = 20
@@ -253,7 +255,8 @@ class SkillbookPlace:
     def own_files(self) -> frozenset[Path]:
         """Return the files that belong to the skillbook, which are not traces."""
         own = [self.file, self.failures_file, self.validation_log, self.validation_answers]
-        return frozenset(path.resolve() for path in [*own, *map(self._beside, _COMPANIONS)] if path is not None)
+        beside = map(self._beside, [*_COMPANIONS, _SEARCH_SUFFIX])
+        return frozenset(path.resolve() for path in [*own, *beside] if path is not None)
 
     def existing_files(self) -> list[Path]:
         """Return the file and the existing files of SQLite next to it, without shared memory."""
