@@ -119,7 +119,9 @@ def test_an_edit_of_what_a_check_compares_with_is_not_a_lesson(machine: Machine,
 
 
 def test_the_error_is_that_of_the_check_and_not_that_of_make(machine: Machine) -> None:
-    machine.repo.commit({"Makefile": "lint:\n\t@echo 'shop.py: error: price is missing'; exit 1\nfast:\n\t@echo ok\n"})
+    machine.repo.commit(
+        {"Makefile": "lint:\n\t@echo 'shop.py: error: price is missing'; exit 1\nfast:\n\t@cat shop.py\n"}
+    )
     output = "shop.py: error: price is missing\nmake[1]: *** [Makefile:2: lint] Error 1\nmake: *** [lint] Error 2"
     machine.claude(Shell("make lint", output, 2), Shell("make fast", "ok"))
     [lesson] = machine.sleep()["lessons"]
