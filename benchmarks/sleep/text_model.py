@@ -58,6 +58,11 @@ def wording_of(prompt: str) -> str:
     error, failed, worked = (_shown(prompt, name) for name in ("Its error", "What failed", "What worked"))
     if failed and not worked.startswith(failed):
         return f"Run `{worked}`, never `{failed}`, because of this error: {error}"
+    steps = worked.partition(", after ")[2].replace("an edit of", "change")
+    if written := re.search(r"^The agent had edited (?P<made>`.+`), which `(?P<by>.+)` writes", prompt, re.MULTILINE):
+        return f"Never edit {written['made']}, because `{written['by']}` writes it; {steps}."
+    if not steps.startswith("change"):
+        return f"Run {steps} before `{failed}`, because of this error: {error}"
     requirement = error.rpartition("error: ")[2]
     return f"In every file, {requirement}, because {failed} checks it." if requirement != error else ""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from ace.integrations import file_lock
 from tests.sleep.conftest import Machine
 from tests.support.agent_sessions import BEGAN, DIRECTLY, MISTAKE, RIGHT, RULE, WRONG, Replace, Said, Shell, new_repo
+from tests.support.command_line import ACE, command_environment
 
 LESSON = f"Run `{RIGHT}`; `{DIRECTLY}` fails here: RuntimeError: {RULE}."
 
@@ -99,6 +102,22 @@ def test_an_edit_that_made_a_test_green_is_a_lesson_of_grade_b(machine: Machine)
     assert (machine.repo.root / "shop.py").read_text("utf-8") == "price = 3\n"
 
 
+def test_a_night_that_begins_while_another_one_is_running_waits_for_it(machine: Machine) -> None:
+    machine.claude(*MISTAKE)
+    machine.state.mkdir(parents=True)
+    environ = {**command_environment(machine.home), "HOME": str(machine.home)}
+    with file_lock(machine.state / "night"):
+        command = [ACE, "sleep", "--no-model"]
+        with_errors = subprocess.Popen(command, cwd=machine.repo.root, env=environ, stderr=subprocess.PIPE, text=True)
+        assert with_errors.stderr is not None
+        assert "another `ace sleep` is running; waiting for it" in with_errors.stderr.readline()
+        assert with_errors.poll() is None
+        assert list(machine.state.rglob("skills.db")) == []
+    with_errors.communicate()
+    assert with_errors.returncode == 0
+    assert len(list(machine.state.rglob("skills.db"))) == 1
+
+
 def test_status_tells_the_last_night_and_what_is_live(machine: Machine) -> None:
     machine.claude(*MISTAKE)
     [lesson] = machine.sleep()["lessons"]
@@ -119,7 +138,9 @@ def test_an_edit_of_what_a_check_compares_with_is_not_a_lesson(machine: Machine,
 
 
 def test_the_error_is_that_of_the_check_and_not_that_of_make(machine: Machine) -> None:
-    machine.repo.commit({"Makefile": "lint:\n\t@echo 'shop.py: error: price is missing'; exit 1\nfast:\n\t@echo ok\n"})
+    machine.repo.commit(
+        {"Makefile": "lint:\n\t@echo 'shop.py: error: price is missing'; exit 1\nfast:\n\t@cat shop.py\n"}
+    )
     output = "shop.py: error: price is missing\nmake[1]: *** [Makefile:2: lint] Error 1\nmake: *** [lint] Error 2"
     machine.claude(Shell("make lint", output, 2), Shell("make fast", "ok"))
     [lesson] = machine.sleep()["lessons"]

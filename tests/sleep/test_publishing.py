@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from ace.cli.reviewing.lesson import KEYS
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.sleep.conftest import Machine
 from tests.sleep.test_night import LESSON
 from tests.support.agent_sessions import BEGAN, DIRECTLY, MISTAKE, RIGHT, RULE, Said, Shell, new_repo
+from tests.support.terminal import Terminal
 
 SKILLS = "- [sums-00001] Add slowly."
 
@@ -176,3 +179,39 @@ def test_the_block_has_forty_lessons_at_most_and_the_first_ones_stay(machine: Ma
     lines = (machine.repo.root / "AGENTS.md").read_text("utf-8").splitlines()
     assert len([line for line in lines if line.startswith("- ")]) == 40
     assert f"- {LESSON}" in lines
+
+
+def shown_by_d(machine: Machine, *arguments: str) -> str:
+    """Press d for the first lesson, and return what is shown until the keys are named again."""
+    environ = {"HOME": str(machine.home), "XDG_CONFIG_HOME": str(machine.home / ".config"), "NO_COLOR": "1"}
+    terminal = Terminal(machine.repo.root, "review", *arguments, columns=200, environ=environ)
+    terminal.wait_for(KEYS)
+    terminal.type("d")
+    terminal.wait_for(KEYS, times=2)
+    terminal.type("q")
+    assert terminal.wait() == 0
+    return terminal.text.split(KEYS)[1]
+
+
+def test_a_person_sees_the_exact_change_before_accepting(machine: Machine) -> None:
+    root = machine.repo.root
+    (root / "AGENTS.md").write_text("# Rules\n\nBe kind.\n", encoding="utf-8")
+    (root / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
+    machine.claude(*MISTAKE)
+    [lesson] = machine.sleep()["lessons"]
+    before = machine.repo.bytes()
+    shown = shown_by_d(machine).replace("\n  ", "\n")
+    assert machine.repo.bytes() == before
+    assert machine.ace("review", "--accept", lesson["id"]).code == 0
+    after = machine.repo.bytes()
+    for name in (str(root / "AGENTS.md"), str(root / "CLAUDE.md")):
+        old, new = before[name].decode().splitlines(), after[name].decode().splitlines()
+        assert "\n".join(difflib.unified_diff(old, new, name, f"{name} if accepted", n=2, lineterm="")) in shown
+
+
+def test_a_change_that_is_not_possible_is_named_in_place_of_the_diff(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.md").write_text("", encoding="utf-8")
+    (machine.repo.root / "AGENTS.md").symlink_to(tmp_path / "elsewhere.md")
+    machine.claude(*MISTAKE)
+    machine.sleep()
+    assert "agents could not be shown it: " in shown_by_d(machine)

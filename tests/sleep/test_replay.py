@@ -62,8 +62,10 @@ def test_a_session_before_the_first_commit_cannot_be_reproduced(machine: Machine
 def test_a_dirty_tree_is_rebuilt_from_the_recorded_edits(machine: Machine) -> None:
     machine.repo.commit({"run_tests.py": "print('1 passed')\n"})
     edit = Replace("run_tests.py", "print('1 passed')\n", CHECK)
-    machine.codex(edit, Shell(DIRECTLY, f"RuntimeError: {RULE}", 1), Shell(RIGHT, "1 passed"))
-    # At the commit itself the mistake is none, so only the edit shows it.
+    before = machine.repo.git("rev-parse", "HEAD")
+    machine.repo.commit({"run_tests.py": CHECK}, BEGAN + timedelta(hours=1))
+    machine.codex(edit, *MISTAKE, commit=before)
+    # At the commit of the session the mistake is none, so only the edit shows it.
     assert len(machine.sleep()["lessons"]) == 1
 
 
@@ -151,11 +153,6 @@ def test_commands_that_would_do_harm_are_never_run_again(machine: Machine, comma
     found = machine.sleep()
     assert found["lessons"] == []
     assert set(found["reasons"]) <= {"harmful"}
-
-
-def test_a_part_of_the_tests_is_no_variant_of_all(machine: Machine) -> None:
-    machine.claude(Shell("python3 run_tests.py", RULE, 1), Shell("python3 run_tests.py tests/a.py", "1 passed"))
-    assert machine.sleep()["candidates"] == 0
 
 
 def test_a_command_that_only_looks_is_no_repair(machine: Machine) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from ace_sleep.mining import CommandPair, ShellCall, error_line
 from ace_sleep.projects import LessonFacts, Project, StagedLesson
 from ace_sleep.proof import Proof, evidence_lines
 from ace_sleep.sessions import Session
-from ace_sleep.shell import shown_command
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -39,7 +37,7 @@ another agent with another task in this project, leave the lesson empty.
 What failed:  {failed}
 Its error:    {error}
 What worked:  {worked}
-"""
+{written}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +49,14 @@ class Sighting:
     root: str
     """The folder of the worktree that the session ran in."""
 
-    def shown(self, call: ShellCall) -> str:
-        """Return a command as a lesson shows it: as it is typed in the folder of the repository.
+    @property
+    def failure(self) -> tuple[str, int]:
+        """Identifies the command that failed."""
+        return self.session.key, self.pair.failed.at
 
-        Args:
-            call: One of the two commands.
-        """
-        folder = os.path.join(self.session.run.cwd, call.folder.removeprefix("file://"))
-        relative = os.path.relpath(os.path.realpath(folder), self.root)
-        shown = shown_command(call.command, self.root)
-        return shown if relative == "." else f"cd {relative} && {shown}"
+    def shown(self, call: ShellCall) -> str:
+        """Return a command of the session as a lesson shows it."""
+        return call.shown(self.session.run, self.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +127,15 @@ class Lesson:
         yield from ((seen.session.key, seen.pair.said) for seen in self.sightings if seen.pair.said)
 
     def _facts(self, redactor: Redactor) -> LessonFacts:
-        if self._pair.grade == "B":
+        failed = self._first.shown(self._pair.failed)
+        if self._pair.grade == "A":
+            return LessonFacts(
+                command=redactor.redact(self._first.shown(self._pair.worked)), mistake=redactor.redact(failed)
+            )
+        if not self._pair.commands:
             return LessonFacts()
-        failed, worked = self._first.shown(self._pair.failed), self._first.shown(self._pair.worked)
-        return LessonFacts(command=redactor.redact(worked), mistake=redactor.redact(failed))
+        command = redactor.redact(self._first.shown(self._pair.commands[-1]))
+        return LessonFacts(command=command, mistake="" if self._pair.between else redactor.redact(failed))
 
     def prompt(self, redactor: Redactor) -> str:
         """Return what a model is asked for the words of the lesson. It is not shown how the lesson was proven.
@@ -145,12 +146,16 @@ class Lesson:
         pair = self._pair
         worked = self._first.shown(pair.worked)
         if pair.grade == "B":
-            worked += f", after an edit of {_files(pair)}"
+            worked += f", after {self._needed('an edit of', '')}"
         facts = _PROMPT.format(
             sessions=_times(len(self._sessions), "session"),
             failed=self._first.shown(pair.failed),
             error=error_line(pair.failed.output),
             worked=worked,
+            written="".join(
+                f"The agent had edited `{written.path}`, which `{self._first.shown(written.command)}` writes anew.\n"
+                for written in self.proof.written
+            ),
         )
         said = [f"A person said: {sighting.pair.said[:_LONGEST_QUOTE]}\n" for sighting in self.sightings]
         return redactor.redact(facts + "".join(line for line in dict.fromkeys(said) if line.strip()[16:]))
@@ -161,18 +166,35 @@ class Lesson:
         Args:
             wording: One sentence.
         """
-        named = self._first.shown(self._pair.worked)
+        pair = self._pair
+        named = [self._first.shown(call) for call in (pair.commands if pair.grade == "B" else [pair.worked])]
         is_short = 0 < len(wording) <= _LONGEST_TEXT and "\n" not in wording
-        return is_short and (self._pair.grade == "B" or named in wording)
+        return is_short and all(command in wording for command in named)
 
     def _own_words(self) -> str:
         pair = self._pair
         failed, error = self._first.shown(pair.failed), error_line(pair.failed.output)
         why = f": {error}" if error else ""
-        if pair.grade == "B":
-            quoted = f' with "{error}"' if error else ""
-            return f"If `{failed}` fails{quoted}, change {_files(pair)}."
-        return f"Run `{self._first.shown(pair.worked)}`; `{failed}` fails here{why}."
+        if pair.grade == "A":
+            return f"Run `{self._first.shown(pair.worked)}`; `{failed}` fails here{why}."
+        if self.proof.written:
+            writers = dict.fromkeys(written.command for written in self.proof.written)
+            paths = ", ".join(f"`{path}`" for path in dict.fromkeys(written.path for written in self.proof.written))
+            made = f"which {self._commands(list(writers))} writes"
+            return f"Do not edit {paths}, {made}: {self._needed('change', 'run')}."
+        if not pair.between:
+            return f"Run {self._commands(pair.commands)} before `{failed}`, which otherwise fails{why}."
+        quoted = f' with "{error}"' if error else ""
+        return f"If `{failed}` fails{quoted}, {self._needed('change', 'run')}."
+
+    def _needed(self, change: str, run: str) -> str:
+        """Return the edits and commands that a repair needs."""
+        edits = [f"{change} {_files(self._pair)}"] if self._pair.between else []
+        commands = [f"{run} {self._commands(self._pair.commands)}".strip()] if self._pair.commands else []
+        return ", then ".join([*edits, *commands])
+
+    def _commands(self, commands: Sequence[ShellCall]) -> str:
+        return ", then ".join(f"`{self._first.shown(call)}`" for call in commands)
 
     def _evidence(self) -> Iterator[str]:
         counts = Counter(session.agent for session in self._sessions)

@@ -66,6 +66,18 @@ class ShellCall:
     at: int
     """The position of the call among the steps."""
 
+    def shown(self, run: Run, root: str) -> str:
+        """Return the command as a lesson shows it: as it is typed in the folder of the repository.
+
+        Args:
+            run: The session.
+            root: The folder of the repository, without links.
+        """
+        folder = os.path.realpath(os.path.join(run.cwd, self.folder.removeprefix("file://")))
+        relative = os.path.relpath(folder, root)
+        shown = shown_command(self.command, root)
+        return shown if relative == "." else f"cd {shlex.quote(relative)} && {shown}"
+
 
 @dataclass(frozen=True, slots=True)
 class CommandPair:
@@ -76,10 +88,20 @@ class CommandPair:
     worked: ShellCall
     before: tuple[Edit, ...]
     """The edits of the session before the failure."""
-    between: tuple[Edit, ...]
-    """The edits between the two commands."""
+    steps: tuple[Edit | ShellCall, ...]
+    """For B, the edits and commands between the two, in order; empty for A."""
     said: str
     """What a person said between the two; empty if no one said anything."""
+
+    @property
+    def between(self) -> tuple[Edit, ...]:
+        """The edits between the two commands."""
+        return tuple(step for step in self.steps if isinstance(step, Edit))
+
+    @property
+    def commands(self) -> tuple[ShellCall, ...]:
+        """The commands between the two that did something and worked."""
+        return tuple(step for step in self.steps if isinstance(step, ShellCall))
 
     @property
     def steps_lost(self) -> int:
@@ -96,7 +118,9 @@ class CommandPair:
         if self.grade == "B":
             files = sorted({os.path.basename(edit.path) for edit in self.between})
             line = _VARYING.sub("0", error_line(self.failed.output))
-            return "\n".join(("B", worked, line, *files))
+            return "\n".join(
+                ("B", worked, line, *files, *(shown_command(call.command, root) for call in self.commands))
+            )
         first, second = shlex.split(failed), shlex.split(worked)
         if _program(failed) != _program(worked):
             return "\n".join(("A", _program(failed), worked))
@@ -108,6 +132,8 @@ class CommandPair:
 def mine(run: Run) -> list[CommandPair]:
     """Return the pairs of commands in a session, in order.
 
+    A command that failed may have several pairs, of which running them shows the right one.
+
     Args:
         run: The session.
     """
@@ -118,28 +144,37 @@ def mine(run: Run) -> list[CommandPair]:
     for number, call in enumerate(calls):
         if not call.failed or call.command in done or is_looking(call.command):
             continue
-        pair = _repaired(call, calls[number + 1 : number + 1 + _FARTHEST], edits, run)
-        if pair is not None:
+        pairs = list(_repairs(call, calls[number + 1 : number + 1 + _FARTHEST], edits, run))
+        if pairs:
             done.add(call.command)
-            found.append(pair)
+            found += pairs
     return found
 
 
-def _repaired(
+def _repairs(
     call: ShellCall, later: Sequence[ShellCall], edits: Sequence[tuple[int, Edit]], run: Run
-) -> CommandPair | None:
-    for other in later:
-        if other.failed or is_looking(other.command):
-            continue
-        between = tuple(edit for at, edit in edits if call.at < at < other.at)
+) -> Iterator[CommandPair]:
+    """Yield what may have repaired a failure.
+
+    If the same command worked later, that is what was done in between; otherwise it is another command that worked.
+    """
+    worked = [other for other in later if not other.failed and not is_looking(other.command)]
+    before = tuple(edit for at, edit in edits if at < call.at)
+    again = next((other for other in worked if _squeezed(other.command) == _squeezed(call.command)), None)
+    if again is not None:
+        done: list[tuple[int, Edit | ShellCall]] = [(at, edit) for at, edit in edits if call.at < at < again.at]
+        changed = [_relative(step.path, run.cwd) for _, step in done if isinstance(step, Edit)]
+        done += [(other.at, other) for other in worked if other.at < again.at]
+        steps = tuple(step for _, step in sorted(done, key=lambda pair: pair[0]))
+        if steps and _may_repair(call.command, changed):
+            yield CommandPair("B", call, again, before, steps, _said(run.steps[call.at : again.at]))
+        return
+    variants: dict[str, CommandPair] = {}
+    for other in worked:
         said = _said(run.steps[call.at : other.at])
-        before = tuple(edit for at, edit in edits if at < call.at)
-        if _squeezed(other.command) == _squeezed(call.command):
-            repairs = between and _may_repair(call.command, [_relative(edit.path, run.cwd) for edit in between])
-            return CommandPair("B", call, other, before, between, said) if repairs else None
         if _is_for_the_same(call, other, said):
-            return CommandPair("A", call, other, before, between, said)
-    return None
+            variants.setdefault(_squeezed(other.command), CommandPair("A", call, other, before, (), said))
+    yield from variants.values()
 
 
 def _relative(path: str, folder: str) -> str:
@@ -149,15 +184,13 @@ def _relative(path: str, folder: str) -> str:
 def _may_repair(command: str, paths: Sequence[str]) -> bool:
     """Whether edits that made a check pass can be a repair; a test also passes once it expects something else."""
     found = purposes(command)
-    if "test" in found and all(_EXPECTATION.search(path) for path in paths):
+    if "test" in found and paths and all(_EXPECTATION.search(path) for path in paths):
         return False
     return bool(found & _PROVEN_PURPOSES)
 
 
 def _is_for_the_same(call: ShellCall, other: ShellCall, said: str) -> bool:
-    """Whether a later command is for the same purpose as one that failed, and not only a part of it."""
-    if _is_narrower(call.command, other.command):
-        return False
+    """Whether a later command may be for the same purpose as one that failed; running both shows whether it is."""
     if purposes(call.command) & purposes(other.command):
         return True
     first, second = _program_words(call.command), _program_words(other.command)
@@ -166,20 +199,6 @@ def _is_for_the_same(call: ShellCall, other: ShellCall, said: str) -> bool:
     # The error message or a person named the command that worked.
     named = shown_command(other.command, "")
     return len(named) > 3 and named in f"{call.output}\n{said}"
-
-
-def _is_narrower(command: str, other: str) -> bool:
-    """Whether a command is the same with fewer files or tests, which shows nothing about how to run it."""
-    try:
-        first, second = shlex.split(command), shlex.split(other)
-    except ValueError:
-        return True
-    if any(word not in second for word in first) or second[-len(first) :] == first:
-        return False
-    added = [word for word in second if word not in first]
-    return all(not word.startswith("-") and "=" not in word for word in added) or bool(
-        {"-k", "-m", "--deselect", "--ignore"} & {word.partition("=")[0] for word in added}
-    )
 
 
 def _program(command: str) -> str:

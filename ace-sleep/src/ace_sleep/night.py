@@ -156,15 +156,21 @@ class Night:
         open_keys: set[str] = set()
         for pairs in found.sessions.values():
             project = project_of(pairs[0][1])
-            for key, sightings in self._candidates(project, pairs).items():
+            prover = Prover(self.sandbox, self.scratch, self.limits)
+            explained: set[tuple[str, int]] = set()
+            for key, seen in self._candidates(project, pairs).items():
+                sightings = [sighting for sighting in seen if sighting.failure not in explained]
+                if not sightings:
+                    continue  # another command has been proven to be the right one
                 record.candidates += 1
                 if self.budget.is_time_over:
                     open_keys |= _keys(sightings)
                     record.error = "the time for proving is over; the other sessions are looked at next time"
                     continue
-                lesson = self._proven(project, key, sightings, pairs, record)
+                lesson = self._proven(prover, project, key, sightings, pairs, record)
                 if lesson is not None:
                     lessons.append(lesson)
+                    explained |= {sighting.failure for sighting in sightings}
         record.proven = len(lessons)
         lessons.sort(key=lambda lesson: lesson.rank, reverse=True)
         for lesson in lessons[MOST_LESSONS:]:
@@ -231,6 +237,7 @@ class Night:
 
     def _proven(
         self,
+        prover: Prover,
         project: Project,
         key: str,
         sightings: list[Sighting],
@@ -239,7 +246,6 @@ class Night:
     ) -> Lesson | None:
         """Return the lesson if running the commands proves it, in the states of two sessions if there are several."""
         repositories = {session.key: repository for session, repository in pairs}
-        prover = Prover(self.sandbox, self.scratch, self.limits)
         proofs: list[tuple[Sighting, Proof]] = []
         states: set[object] = set()
         for sighting in sightings:
@@ -265,7 +271,8 @@ class Night:
             return None
         first, proof = good[0]
         others = [sighting for sighting in sightings if sighting is not first]
-        return Lesson(project, key, [first, *others], proof)
+        needed = replace(first, pair=replace(first.pair, steps=proof.steps))
+        return Lesson(project, key, [needed, *others], proof)
 
     def _stage(self, lessons: Sequence[Lesson], record: NightRecord, open_keys: set[str]) -> list[Staged]:
         """Word the lessons, try them, and stage them, as long as the budget lasts and nothing fails."""
@@ -345,4 +352,4 @@ def _keys(sightings: Sequence[Sighting]) -> set[str]:
 
 def _is_final(proof: Proof) -> bool:
     """Whether a proof speaks against the lesson, rather than only not for it."""
-    return proof.verdict in ("transient", "flaky", "obsolete", "harmful")
+    return proof.verdict in ("transient", "flaky", "obsolete", "harmful", "bypass")

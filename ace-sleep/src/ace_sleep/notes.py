@@ -7,7 +7,6 @@ sessions. So these notes outlive a night.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -160,7 +159,7 @@ def note_of(
         task=short_text(redactor.redact(run.task)),
         worked=tuple(_worked(commands, run, root, redactor)),
         failed=tuple(
-            dict.fromkeys(_shown(call, run, root) for call in commands if call.failed and _is_kept(call, redactor))
+            dict.fromkeys(call.shown(run, str(root)) for call in commands if call.failed and _is_kept(call, redactor))
         ),
         read=_inside(paths, run, root, redactor),
         changed=_inside(changed, run, root, redactor),
@@ -199,18 +198,11 @@ def _worked(commands: Sequence[ShellCall], run: Run, root: Path, redactor: Redac
         if call.failed or not _is_kept(call, redactor):
             yield ""
         elif not is_looking(call.command):
-            yield _shown(call, run, root)
+            yield call.shown(run, str(root))
 
 
 def _is_kept(call: ShellCall, redactor: Redactor) -> bool:
     return len(call.command) <= _LONGEST and "\n" not in call.command and not redactor.find(call.command)
-
-
-def _shown(call: ShellCall, run: Run, root: Path) -> str:
-    folder = os.path.realpath(os.path.join(run.cwd, call.folder.removeprefix("file://")))
-    relative = os.path.relpath(folder, root)
-    shown = shown_command(call.command, str(root))
-    return shown if relative == "." else f"cd {shlex.quote(relative)} && {shown}"
 
 
 def _read_by(call: ShellCall) -> list[str]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -29,14 +30,14 @@ from ace.integrations import (
     restore_block,
     write_durably,
 )
-from ace.plugins import KeptSkillbook
+from ace.plugins import FileChange, KeptSkillbook
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace_sleep.projects import LessonFacts, Project, personal_project, project_of
 from ace_sleep.repository import find_repository
 from ace_sleep.skills import files_of
 
-__all__ = ["BLOCK", "MOST_FOLDERS", "MOST_LINES", "Published", "publish", "published", "skillbooks_of"]
+__all__ = ["BLOCK", "MOST_FOLDERS", "MOST_LINES", "Published", "preview", "publish", "published", "skillbooks_of"]
 
 BLOCK: Final = "sleep"
 """The name in the marks of the block."""
@@ -100,7 +101,9 @@ def skillbooks_of(folder: Path) -> Iterator[KeptSkillbook]:
 
 
 def _kept(project: Project, title: str) -> KeptSkillbook:
-    return KeptSkillbook(str(project.skillbook), title, lambda: publish(project))
+    return KeptSkillbook(
+        str(project.skillbook), title, lambda: publish(project), lambda accepted: preview(project, accepted)
+    )
 
 
 def published(project: Project) -> Published:
@@ -124,23 +127,17 @@ def publish(project: Project) -> list[Path]:
         ValueError: The marks in a file do not form one block, the block or the folders are full, or a file with
             the name of one that would be written is not ours.
     """
-    record, facts = published(project), project.facts()
-    with Skillbook.open(project.skillbook) as book:
-        active = [(skill, facts.get(skill.id, LessonFacts())) for skill in book.skills()]
-    removed = {of.removes for _, of in active}
-    live = [(skill, of) for skill, of in active if not of.removes and skill.id not in removed]
-    lines, no_line = _with_room([skill for skill, of in live if of.lands == "block"], record, MOST_LINES)
-    folders, no_folder = _with_room([skill for skill, of in live if of.lands == "folder"], record, MOST_FOLDERS)
-    files = {path: data for skill in folders for path, data in files_of(skill, facts[skill.id], project.root).items()}
-    _check_own(project, files, record)
+    record, wanted = published(project), _wanted(project)
+    _check_own(project, wanted.files, record)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    record.since = {skill.id: record.since.get(skill.id, now) for skill in (*lines, *folders)}
+    record.since = {skill.id: record.since.get(skill.id, now) for skill in (*wanted.lines, *wanted.folders)}
     changed = [
-        *_written_blocks(project, [f"- {' '.join(skill.content.split())}" for skill in lines], record),
-        *_written_files(project, files, record),
-        *_removed_files(project, files, record),
+        *_written_blocks(project, wanted.lines, record),
+        *_written_files(project, wanted.files, record),
+        *_removed_files(project, wanted.files, record),
     ]
     _save(project, record)
+    no_line, no_folder = wanted.no_line, wanted.no_folder
     if no_line or no_folder:
         what = f"{MOST_LINES} lines" if no_line else f"{MOST_FOLDERS} skill folders"
         raise ValueError(
@@ -148,6 +145,61 @@ def publish(project: Project) -> list[Path]:
             "reject another lesson with 'ace review --reject ID --because TEXT'"
         )
     return changed
+
+
+def preview(project: Project, accepted: str) -> list[FileChange]:
+    """Return what accepting a lesson would change, without changing anything.
+
+    Args:
+        project: Whose lessons may be written.
+        accepted: The id of the skill.
+
+    Raises:
+        OSError: A file is a link that leads out of the repository, or cannot be read.
+        ValueError: As for `publish`.
+    """
+    record, wanted = published(project), _wanted(project, accepted)
+    _check_own(project, wanted.files, record)
+    changes = list(_block_changes(project, wanted.lines, record))
+    for name, data in wanted.files.items():
+        path = project.root / name
+        changes.append((path, path.read_bytes() if path.exists() else None, data))
+    for name in record.files:
+        path = project.root / name
+        if name not in wanted.files and path.is_file():
+            changes.append((path, path.read_bytes(), None))
+    return [
+        FileChange(path, *((data or b"").decode("utf-8", "replace") for data in (before, after)))
+        for path, before, after in changes
+        if before != after
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be written."""
+
+    lines: list[Skill]
+    no_line: list[Skill]
+    """The lessons for which the block has no room."""
+    folders: list[Skill]
+    no_folder: list[Skill]
+    files: Mapping[str, bytes]
+    """The files of the skill folders, relative to the repository."""
+
+
+def _wanted(project: Project, accepted: str = "") -> _Wanted:
+    """Return what is to be written if a pending skill is accepted, too."""
+    record, facts = published(project), project.facts()
+    with Skillbook.open(project.skillbook) as book:
+        skills = [*book.skills(), *(skill for skill in book.pending_skills() if skill.id == accepted)]
+    active = [(skill, facts.get(skill.id, LessonFacts())) for skill in skills]
+    removed = {of.removes for _, of in active}
+    live = [(skill, of) for skill, of in active if not of.removes and skill.id not in removed]
+    lines, no_line = _with_room([skill for skill, of in live if of.lands == "block"], record, MOST_LINES)
+    folders, no_folder = _with_room([skill for skill, of in live if of.lands == "folder"], record, MOST_FOLDERS)
+    files = {path: data for skill in folders for path, data in files_of(skill, facts[skill.id], project.root).items()}
+    return _Wanted(lines, no_line, folders, no_folder, files)
 
 
 def _with_room(skills: list[Skill], record: Published, most: int) -> tuple[list[Skill], list[Skill]]:
@@ -164,29 +216,38 @@ def _save(project: Project, record: Published) -> None:
     replace_file(_record(project), record.model_dump_json(indent=1).encode())
 
 
-def _written_blocks(project: Project, lines: list[str], record: Published) -> list[Path]:
+def _written_blocks(project: Project, skills: Sequence[Skill], record: Published) -> list[Path]:
     """Write the blocks, or restore what was there before them if no lesson is left."""
-    paths = [Path(path) for path in record.blocks] if not lines else _block_files(project)
-    text = "\n".join(lines)
     changed = []
-    for path in paths:
-        original = path.read_bytes() if path.exists() else None
-        is_import = not project.is_personal and path != paths[0]
-        if is_import and lines and str(path) not in record.blocks and _imports(original or b""):
-            continue
-        if lines and str(path) not in record.blocks:
+    for path, original, new in list(_block_changes(project, skills, record)):
+        if not skills:
+            record.blocks.pop(str(path))
+        elif str(path) not in record.blocks:
             before = block_before(original or b"", BLOCK)
             block = None if before.block is None else base64.b64encode(before.block).decode()
             record.blocks[str(path)] = _Block(is_new=original is None, has_line_end=before.has_line_end, before=block)
             _save(project, record)  # before the file is written, so that a crash in between loses nothing
-        if lines:
-            new: bytes | None = replace_managed_block(original or b"", _IMPORT if is_import else text, BLOCK)
-        else:
-            new = _restored(original, record.blocks.pop(str(path)))
         if new != original:
             _replace(path, new)
             changed.append(path)
     return changed
+
+
+def _block_changes(
+    project: Project, skills: Sequence[Skill], record: Published
+) -> Iterator[tuple[Path, bytes | None, bytes | None]]:
+    """Yield the files with a block, with their content before and after; None is no file."""
+    paths = _block_files(project) if skills else [Path(path) for path in record.blocks]
+    text = "\n".join(f"- {' '.join(skill.content.split())}" for skill in skills)
+    for path in paths:
+        original = path.read_bytes() if path.exists() else None
+        if not skills:
+            yield path, original, _restored(original, record.blocks[str(path)])
+            continue
+        is_import = not project.is_personal and path != paths[0]
+        if is_import and str(path) not in record.blocks and _imports(original or b""):
+            continue
+        yield path, original, replace_managed_block(original or b"", _IMPORT if is_import else text, BLOCK)
 
 
 def _block_files(project: Project) -> list[Path]:

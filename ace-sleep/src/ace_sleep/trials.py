@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +173,8 @@ class Trials:
             is_followed = _did(pair, calls) and not any(_is_mistake(pair, call) for call in calls)
         else:
             names = {os.path.basename(edit.path) for edit in pair.between}
-            is_followed = bool(names & self._changed_names(place))
+            is_followed = not names or bool(names & self._changed_names(place))
+            is_followed = is_followed and all(_has_run(command.command, calls) for command in pair.commands)
         return is_followed and self.sandbox.run(pair.worked.command, place, folder, self.limits).worked
 
     def _changed_names(self, place: Place) -> set[str]:
@@ -202,9 +203,13 @@ def _did(pair: CommandPair, calls: Sequence[ShellCall]) -> bool:
     A command of the agent is the same if it has the program, the arguments, and the options that the command that
     failed lacks.
     """
-    avoided = {word for words in _programs(pair.failed.command) for word in words}
+    return _has_run(pair.worked.command, calls, {word for words in _programs(pair.failed.command) for word in words})
+
+
+def _has_run(command: str, calls: Sequence[ShellCall], avoided: Collection[str] = ()) -> bool:
+    """Whether a command was run, and worked; options that are avoided need not be the same."""
     done = [set(words) for call in calls if not call.failed for words in _programs(call.command)]
-    for name, *arguments in doing(pair.worked.command):
+    for name, *arguments in doing(command):
         needed = {name, *(word for word in arguments if not word.startswith("-") or word not in avoided)}
         if not any(needed <= words for words in done):
             return False

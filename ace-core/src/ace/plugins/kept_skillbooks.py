@@ -12,7 +12,28 @@ from ace.plugins.specs import SkillbooksSpec
 if TYPE_CHECKING:
     from pathlib import Path  # every hook module loads this one, and few need it
 
-__all__ = ["KeptSkillbook", "kept_skillbooks"]
+__all__ = ["FileChange", "KeptSkillbook", "kept_skillbooks"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a decision would change in a file that agents read.
+
+    Example:
+        >>> from pathlib import Path
+        >>> FileChange(Path("AGENTS.md"), "", "- Run `make check`.").after
+        '- Run `make check`.'
+    """
+
+    path: Path
+    before: str
+    """Its text; empty if it does not exist."""
+    after: str
+    """Its text afterwards; empty if it is removed."""
+
+
+def _unknown(accepted: str) -> Sequence[FileChange]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +52,9 @@ class KeptSkillbook:
     publish: Callable[[], Sequence[Path]]
     """Called after a person has accepted or rejected skills: writes the active ones where agents read them, and returns
     the files that it changed. It raises OSError or ValueError if it cannot."""
+    preview: Callable[[str], Sequence[FileChange]] = _unknown
+    """Called with the id of a pending skill: returns what `publish` would change if it was accepted. It raises the same
+    errors."""
 
 
 def kept_skillbooks(folder: Path) -> list[KeptSkillbook]:

@@ -120,7 +120,7 @@ def _in_terminal(kept: KeptSkillbook) -> int:
         check_writable(location)
         if kept.title:
             print_text(f"{kept.title}\n")
-        review_in_terminal(Decider(book, location, landing_of(location)))
+        review_in_terminal(Decider(book, location, landing_of(location)), kept)
     return published(kept)
 
 

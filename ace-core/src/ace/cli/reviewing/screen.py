@@ -26,23 +26,26 @@ from ace.skill import InsightSource, Skill
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ace.plugins import KeptSkillbook
+
 __all__ = ["review_in_terminal"]
 
 _CONTEXT_LINES = 2
 _PAGE_MARGIN = 2
 
 
-def review_in_terminal(decider: Decider) -> None:
+def review_in_terminal(decider: Decider, kept: KeptSkillbook) -> None:
     """Show the pending skills one at a time, and do what the person decides about each, until they stop.
 
     Args:
         decider: Makes the decisions. Each is saved at once.
+        kept: The skillbook, which knows what else acceptance changes.
     """
     from rich.console import Console
 
     console = Console(file=result_stream(), highlight=False)
     with keyboard() as keys:
-        screen = _Screen(decider, console, keys)
+        screen = _Screen(decider, kept, console, keys)
         screen.show_all()
     screen.say(screen.summary())
     if screen.accepted and decider.book.store is not None:
@@ -54,6 +57,7 @@ class _Screen:
     """The lessons, the terminal, and what was decided so far."""
 
     decider: Decider
+    kept: KeptSkillbook
     console: Console
     keys: Keyboard
     counts: Counter[str] = field(default_factory=Counter)
@@ -83,10 +87,10 @@ class _Screen:
         is_again = False
         while (skill := self._still_pending(id)) is not None:
             self._print(skill, title, is_again=is_again)
-            key = self._decision_key(skill)
-            if key in (END, "q"):
-                return False
             try:
+                key = self._decision_key(skill)
+                if key in (END, "q"):
+                    return False
                 if key == "l" or (key == "a" and self._accept(skill)) or (key == "r" and self._reject(skill)):
                     return True
                 is_again = is_again or (key == "e" and self._edit(skill))
@@ -197,22 +201,28 @@ class _Screen:
     def _print_diff(self, skill: Skill) -> None:
         from rich.text import Text
 
-        name, before, after = self._texts(skill)
-        lines = difflib.unified_diff(
-            before.splitlines(), after.splitlines(), name, f"{name} if accepted", n=_CONTEXT_LINES, lineterm=""
-        )
         styles = {"+": "green", "-": "red", "@": "dim"}
-        for line in lines:
-            self.console.print(Text(f"  {shown(line, self.console)}", styles.get(line[:1], "")))
+        for name, before, after in self._texts(skill):
+            lines = difflib.unified_diff(
+                before.splitlines(), after.splitlines(), name, f"{name} if accepted", n=_CONTEXT_LINES, lineterm=""
+            )
+            for line in lines:
+                self.console.print(Text(f"  {shown(line, self.console)}", styles.get(line[:1], "")))
 
-    def _texts(self, skill: Skill) -> tuple[str, str, str]:
-        """Return the name of what agents are shown, its text, and its text if the skill is accepted."""
+    def _texts(self, skill: Skill) -> list[tuple[str, str, str]]:
+        """Return the names of what agents are shown, with the texts now and if the skill is accepted."""
+        try:
+            changes = self.kept.preview(skill.id)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"agents could not be shown it: {error}") from error
+        if changes:
+            return [(str(change.path), change.before, change.after) for change in changes]
         after = with_accepted(self.decider.book, skill).as_markdown()
         landing = self.decider.landing
         if landing is None:
-            return "what agents are shown", self.decider.book.as_markdown(), after
+            return [("what agents are shown", self.decider.book.as_markdown(), after)]
         landing.check()
-        return (landing.file.name, *landing.preview(after))
+        return [(landing.file.name, *landing.preview(after))]
 
 
 def recorded_run(place: str) -> str | None:
