@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import ace
 from ace._internal.options import Option, options_of
 from ace.cli.settings import SETTINGS, Settings
 from ace.runners.learning_settings import LearningSettings
@@ -19,7 +20,7 @@ from ace.runners.run_options import RunSettings
 from ace.steps.tail_settings import TailSettings
 from ace_server.settings import IN_PROJECTS, ServerSettings
 
-SOURCE = Path(sys.modules["ace._internal.options"].__file__ or "").parent
+SOURCE = Path(ace.__file__).parent
 PAGE = Path(__file__).parent / "reference" / "options.md"
 WIDTH = 120
 

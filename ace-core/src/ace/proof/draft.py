@@ -103,5 +103,5 @@ class Draft:
 
 
 def with_skill(skills: Sequence[Skill], changed: Skill) -> list[Skill]:
-    """Return the skills with this one in the place of the one that has its id."""
+    """Return the skills, of which this one replaces the one with its id."""
     return [changed if skill.id == changed.id else skill for skill in skills]

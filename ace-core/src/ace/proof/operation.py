@@ -29,7 +29,7 @@ class OperationProof:
     Args:
         questions: Asks the agent and the reflector.
         draft: What the proofs before this one have led to; this one adds to it.
-        operation: The operation.
+        operation: As a role has written it; its end is added to the draft.
     """
 
     state = ProofState.WRITTEN
