@@ -107,7 +107,7 @@ PRIVATE_KEY: Final = "a private key"
 _LONGEST_PRIVATE_KEY: Final = 20_000
 PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/:@?#\"'<>]{0,200}:([^\s/\"'<>]{1,200})@(?=[\w\[])")
 _ASSIGNED: Final = re.compile(
-    r"(?P<label>password|passwd|passphrase|passwort|(?<![a-z])pass|pwd|secret|secure(?=string)|token"
+    r"(?P<label>password|passwd|passphrase|passwort|(?<![a-z])pass|pwd|secret|secure(?=string)|token|credentials?"
     r"|(?:api|access|account|encryption|master|private|signing|storage)[ _-]?key)"
     r"(?:[_-]?(?:base|key|string|text|value)){0,2}"
     r"(?:[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?"
@@ -168,7 +168,7 @@ _PROGRAMS: Final = (
     "net use",
 )
 """Every match of `_ARGUMENT` holds one of these."""
-_WEBHOOK: Final = re.compile(r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,20}/([\w-]{40,100})")
+_WEBHOOK: Final = re.compile(r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(\d{15,20}/[\w-]{40,100})")
 """An address that anyone who knows it may write to."""
 _PARAMETER: Final = re.compile(r"[?&](?:amp;)?([\w.-]{1,60})=([^\s&#\"'`<>]{4,2000})")
 """A parameter in the query of an address."""
@@ -203,7 +203,7 @@ _ELEMENT: Final = re.compile(
 """An element of XML."""
 _STORED_LOGIN: Final = re.compile(r"[\"']auth[\"']\s{0,3}:\s{0,3}[\"']([A-Za-z0-9+/]{12,2000}={0,2})[\"']")
 """A user and a password in base 64, as Docker stores them."""
-_ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "secure", "key", "token")
+_ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "secure", "key", "token", "credential")
 _BEFORE_ASSIGNED_SIGN: Final = 11
 """How many characters of a match are before it: of `encryption_key`."""
 _AUTHORIZATION_SIGNS: Final = ("bearer", "author")
