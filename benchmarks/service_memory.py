@@ -99,7 +99,7 @@ def watch(folder: Path, *, minutes: float, users: int, rate: float, asks_only: b
         options = ["--model", "openai/scripted", "--api-base", model.api_base]
         process = subprocess.Popen([*command, *options], cwd=folder, env=environ, stderr=log, stdin=subprocess.DEVNULL)
         try:
-            url = _address(process, folder / "stderr.txt")
+            url = address_of(process, folder / "stderr.txt")
             key = (folder / "ace-server" / "admin.key").read_text(encoding="utf-8").strip()
             end = time.monotonic() + minutes * MINUTE
             people = Users(url, key, users, MINUTE * users / rate, end, corrects=not asks_only)
@@ -111,7 +111,7 @@ def watch(folder: Path, *, minutes: float, users: int, rate: float, asks_only: b
             process.wait()
 
 
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+def address_of(process: subprocess.Popen[bytes], log: Path) -> str:
     while process.poll() is None:
         if found := re.search(r"at (http://[\d.]+:\d+)", log.read_text(encoding="utf-8")):
             return found[1]

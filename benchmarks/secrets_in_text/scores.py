@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
-from benchmarks.secrets_in_text import first, fourth, second, third
+from benchmarks.secrets_in_text import fifth, first, fourth, second, third
 from benchmarks.secrets_in_text.texts import Planted
 
 
@@ -36,6 +36,7 @@ SETS: Final = (
     Set("second", second.planted_texts(), second.innocent_texts(), (28, 0)),
     Set("third", third.planted_texts(), third.innocent_texts(), (28, 0)),
     Set("fourth", fourth.planted_texts(), fourth.innocent_texts(), (30, 0)),
+    Set("fifth", fifth.planted_texts(), fifth.innocent_texts(), (34, 0)),
 )
 
 

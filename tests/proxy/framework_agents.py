@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FRAMEWORKS", "NODE"]
+__all__ = ["AUTOGEN_WITH_TOOL", "FRAMEWORKS", "NODE"]
 
 _ASK = "How is the weather in Paris?"
 
@@ -64,6 +64,25 @@ print(found.messages[-1].content)
 """,
 }
 """The programs in Python, by the package that they import."""
+
+AUTOGEN_WITH_TOOL = f"""
+import asyncio, os
+from autogen_agentchat.agents import AssistantAgent
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+async def weather(city: str) -> str:
+    \"\"\"Return the weather.\"\"\"
+    return "rain"
+
+async def main():
+    client = OpenAIChatCompletionClient(model="gpt-4o", base_url=os.environ["OPENAI_BASE_URL"])
+    agent = AssistantAgent("a", client, tools=[weather], reflect_on_tool_use=True, model_client_stream=True)
+    async for message in agent.run_stream(task={_ASK!r}):
+        print(type(message).__name__, getattr(message, "content", ""))
+
+asyncio.run(main())
+"""
+"""An agent of AutoGen that streams its answers and calls a tool; it prints every event."""
 
 NODE = f"""
 import {{ createOpenAI }} from "@ai-sdk/openai";

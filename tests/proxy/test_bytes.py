@@ -75,10 +75,12 @@ def test_a_response_passes_unchanged(tmp_path: Path, reply: Raw, path: str) -> N
     assert kept == kept_without
 
 
-def test_only_the_system_text_of_a_request_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", ["m", "é€😀"])  # what is before the system text has more bytes than characters
+def test_only_the_system_text_of_a_request_changes(tmp_path: Path, model: str) -> None:
     body = ODD.replace(b'"messages":[', b'"messages":[{"role":"system","content":"Be \\"brief\\"."},').replace(
         b"caf", b"weather caf"
     )
+    body = body.replace(b'"model":"m"', f'"model":"{model}"'.encode())
     with world(tmp_path, lambda _: chat("Hi"), skills=[SKILL]) as proxy:
         httpx.post(f"{proxy.api}/chat/completions", content=body)
     [seen] = proxy.server.seen

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.framework_agents import FRAMEWORKS, NODE
+from tests.proxy.framework_agents import AUTOGEN_WITH_TOOL, FRAMEWORKS, NODE
 from tests.proxy.model import ANSWER, model
 from tests.proxy.world import KEY, SKILL, world
 from tests.requirement import missing
@@ -50,12 +50,36 @@ def check(command: Sequence[str], tmp_path: Path, folder: Path) -> None:
     assert recorded.answer == ANSWER
 
 
-@pytest.mark.parametrize("package", FRAMEWORKS)
-def test_a_framework_works_through_the_proxy(tmp_path: Path, package: str) -> None:
+def require(package: str) -> None:
+    """Skip the test where the package is missing."""
     has_it = f"import importlib.util as u; raise SystemExit(u.find_spec({package!r}) is None)"
     if subprocess.run([PYTHON, "-c", has_it], check=False).returncode:
         missing(package, f"{PYTHON} has no package {package}")
+
+
+@pytest.mark.parametrize("package", FRAMEWORKS)
+def test_a_framework_works_through_the_proxy(tmp_path: Path, package: str) -> None:
+    require(package)
     check([PYTHON, "-c", FRAMEWORKS[package]], tmp_path, tmp_path)
+
+
+def test_an_agent_of_autogen_streams_and_calls_a_tool_through_the_proxy(tmp_path: Path) -> None:
+    require("autogen_agentchat")
+    command = [PYTHON, "-c", AUTOGEN_WITH_TOOL]
+    with world(tmp_path, model, skills=[SKILL]) as proxy:
+        direct = run(command, proxy.server.url, tmp_path)
+        assert "ToolCallExecutionEvent" in direct and "ModelClientStreamingChunkEvent" in direct and ANSWER in direct
+        proxy.server.seen.clear()
+        assert run(command, proxy.address, tmp_path) == direct
+        assert [(seen.data["stream"], seen.body.count(SKILL.encode())) for seen in proxy.server.seen] == [(True, 1)] * 2
+        [recorded] = proxy.runs()
+    assert [step.kind for step in recorded.steps if step.speaker != "harness"] == [
+        "message",
+        "call",
+        "result",
+        "message",
+    ]
+    assert recorded.answer == ANSWER
 
 
 def test_the_ai_sdk_of_vercel_works_through_the_proxy(tmp_path: Path) -> None:

@@ -93,13 +93,13 @@ class AgentHome:
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text.replace("MODEL_URL", self.url), encoding="utf-8")
 
-    def begin(self, message: str) -> None:
-        """Begin a session, and wait for its answer."""
-        self._wait(self._start(self.agent.begin, message))
+    def begin(self, message: str) -> str:
+        """Begin a session, wait for its answer, and return what was printed."""
+        return self._wait(self._start(self.agent.begin, message))
 
-    def resume(self, message: str) -> None:
-        """Resume the last session, and wait for its answer."""
-        self._wait(self._start(self.agent.resume, message))
+    def resume(self, message: str) -> str:
+        """Resume the last session, wait for its answer, and return what was printed."""
+        return self._wait(self._start(self.agent.resume, message))
 
     def interrupt(self, message: str, running: Path) -> None:
         """Resume the last session, and interrupt it, as with Ctrl-C, when a file shows that a tool runs."""
@@ -134,9 +134,10 @@ class AgentHome:
             start_new_session=True,
         )
 
-    def _wait(self, process: subprocess.Popen[str]) -> None:
+    def _wait(self, process: subprocess.Popen[str]) -> str:
         out, err = process.communicate()
         assert process.returncode == 0, f"{self.agent.name} failed:\n{out}\n{err}"
+        return out
 
 
 def _shell(tool: str, **more: Any) -> Callable[[str], ToolCall]:

@@ -22,7 +22,7 @@ import functools
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from html.entities import html5
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
@@ -32,6 +32,8 @@ from ace._internal.secret_forms import (
     PASSWORD_IN_ADDRESS,
     PRIVATE_KEY,
     has_one_of,
+    matches_near,
+    places_of,
     secrets,
 )
 
@@ -378,29 +380,30 @@ def _decoding(text: str) -> _Pieces | None:
 
 def _decoded_piece(found: re.Match[str]) -> tuple[str, list[int]]:
     """Return the characters that a match represents, and where each begins, and the last one ends."""
+    form, whole = found.lastgroup or "", found[0]
+    if form == "short":
+        return _one_character(_SHORT_ESCAPES.get(whole[1], whole[1]), found)
     start, end = found.span()
-    if found["percent"]:
-        return _percent_decoded(found[0], start)
-    if found["unicode"]:
+    if form == "percent":
+        return _percent_decoded(whole, start)
+    if form == "unicode":
         units = [int(unit[-4:], 16) for unit in re.findall(r"[0-9A-Fa-f]{4}", found["unicode"])]
         raw = b"".join(unit.to_bytes(2, "big") for unit in units)
         return _one_character(raw.decode("utf-16-be", "replace")[:1], found)
-    if found["short"]:
-        return _one_character(_SHORT_ESCAPES.get(found["short"], found["short"]), found)
-    if found["line"]:
+    if form == "line":
         return ("\n", [start, end])
-    if found["nothing"]:
+    if form == "nothing":
         return ("", [start, end])
-    if found["entity"]:
+    if form == "entity":
         character = html5.get(f"{found['entity']};", "")
-        return (character, [start, end]) if len(character) == 1 else (found[0], [start, end])
-    number = int(found["decimal"]) if found["decimal"] else int(found["hexadecimal"], 16)
+        return (character, [start, end]) if len(character) == 1 else (whole, [start, end])
+    number = int(found["decimal"]) if form == "decimal" else int(found["hexadecimal"], 16)
     is_character = 0 < number < 0x110000 and not 0xD800 <= number < 0xE000
-    return _one_character(chr(number), found) if is_character else (found[0], [start, end])
+    return _one_character(chr(number), found) if is_character else (whole, [start, end])
 
 
 def _one_character(character: str, found: re.Match[str]) -> tuple[str, list[int]]:
-    compatible = character.translate(_compatible_characters())
+    compatible = character if character.isascii() else character.translate(_compatible_characters())
     return compatible, [*([found.start()] if compatible else []), found.end()]
 
 
@@ -517,6 +520,8 @@ _LIKELY_EMAIL: Final = re.compile(
 """With blanks, in any domain. Before a small `at`, it must not be a word, as in `meet me at acme.com`."""
 _AT_SIGNS: Final = ("@", "at)", "at]", "at}", "at )", "at ]", "at }")
 """Every match of `_EMAIL` or `_SPACED_EMAIL` holds one of these, in letters of any case."""
+_BEFORE_AT_SIGN: Final = 67
+"""How many characters of an address are before it at most: a name of 64, a bracket and two blanks."""
 _WRITTEN_DOT: Final = re.compile(r" ?[(\[{] ?(?:dot|\.) ?[)\]}] ?| dot ", re.IGNORECASE)
 _RESERVED_DOMAIN: Final = re.compile(
     r"(?:^|\.)(?:example(?:\.(?:com|org|net|edu))?|invalid|test|localhost)$", re.IGNORECASE
@@ -566,7 +571,10 @@ _CARD_LENGTHS: Final = {"2": (16,), "3": (14, 15, 16), "4": (13, 16, 19), "5": (
 """The number of digits of the card numbers of each network, by first digit."""
 _EIGHT_DIGITS: Final = re.compile(r"\d(?:[ ()./-]{0,3}\d){7}")
 """What every number of a card, a person or a telephone begins with."""
-_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
+_MANY_DIGITS: Final = re.compile(r"\d(?:[ ()./-]{0,3}\d){7,}")
+_LONGEST_AFTER_NUMBER: Final = 2
+"""How many characters after a number decide whether it is one."""
+_IBAN: Final = re.compile(r"[A-Z]{2}\d{2}(?<![A-Za-z0-9][A-Z]{2}\d{2})(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
 _LIKELY_IBAN: Final = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ .-]?[A-Za-z0-9]){11,40}(?![A-Za-z0-9])", re.ASCII
 )
@@ -587,13 +595,14 @@ def _patterns_in(text: str, *, thorough: bool) -> Iterator[Finding]:
     folded = _lowered(text) if text.isascii() else _lowered(text).translate({0x130: "i", 0x131: "i"})
     for start, end, detail in secrets(text, folded, thorough=thorough):
         yield Finding(start, end, "secret", detail)
-    if has_one_of(_AT_SIGNS, folded) or " dot " in folded or (thorough and " at " in folded):
-        yield from _emails_in(text, thorough=thorough)
+    if places := places_of((*_AT_SIGNS, " at ") if thorough or " dot " in folded else _AT_SIGNS, folded):
+        yield from _emails_in(text, places, thorough=thorough)
     for found in (_LIKELY_IBAN if thorough else _IBAN).finditer(text):
         if length := _length_of_iban(found[0]):
             yield Finding(found.start(), found.start() + length, "bank_account", "a bank account number")
-    if _EIGHT_DIGITS.search(text):
-        yield from _numbers_in(text, folded)
+    runs = [(max(0, run.start() - 1), run.end() + _LONGEST_AFTER_NUMBER) for run in _MANY_DIGITS.finditer(text)]
+    if runs:
+        yield from _numbers_in(text, folded, runs)
         if thorough:  # after the other numbers: of two that begin together, the first one counts
             yield from _likely_numbers_in(text)
     if thorough:
@@ -604,15 +613,17 @@ def _patterns_in(text: str, *, thorough: bool) -> Iterator[Finding]:
             yield Finding(*found.span(), "phone_number", "a telephone number")
 
 
-def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
-    for found in _CARD.finditer(text):
-        if _card_checks(found[0]):
-            yield Finding(*found.span(), "card_number", "a card number")
-    for found in _SOCIAL_SECURITY.finditer(text):
-        yield Finding(*found.span(), "social_security_number", "a social security number")
-    for found in _PHONE.finditer(text):
-        if not _NO_PHONE.fullmatch(found[0]):
-            yield Finding(*found.span(), "phone_number", "a telephone number")
+def _numbers_in(text: str, folded: str, runs: Sequence[tuple[int, int]]) -> Iterator[Finding]:
+    """Find numbers in runs of digits, each with the characters around it that decide."""
+    for run in runs:
+        for found in _CARD.finditer(text, *run):
+            if _card_checks(found[0]):
+                yield Finding(*found.span(), "card_number", "a card number")
+        for found in _SOCIAL_SECURITY.finditer(text, *run):
+            yield Finding(*found.span(), "social_security_number", "a social security number")
+        for found in _PHONE.finditer(text, *run):
+            if not _NO_PHONE.fullmatch(found[0]):
+                yield Finding(*found.span(), "phone_number", "a telephone number")
     if has_one_of(_PHONE_SIGNS, folded):
         for found in _LABELLED_PHONE.finditer(text):
             yield Finding(*found.span(1), "phone_number", "a telephone number")
@@ -629,10 +640,10 @@ def _likely_numbers_in(text: str) -> Iterator[Finding]:
             yield Finding(*found.span(), "phone_number", "a telephone number")
 
 
-def _emails_in(text: str, *, thorough: bool) -> Iterator[Finding]:
+def _emails_in(text: str, places: Sequence[int], *, thorough: bool) -> Iterator[Finding]:
     in_addresses = {found.end(1) for found in PASSWORD_IN_ADDRESS.finditer(text)}  # of the servers, where the @ is
     for pattern in (_EMAIL, _SPACED_EMAIL, _SPOKEN_EMAIL, *([_LIKELY_EMAIL] if thorough else [])):
-        for found in pattern.finditer(text):
+        for found in matches_near(pattern, text, places, _BEFORE_AT_SIGN):
             domain = _WRITTEN_DOT.sub(".", found[found.lastindex or 0])
             is_server = found.start(1) in in_addresses or found[0].startswith("git@")
             is_reserved = not thorough and _RESERVED_DOMAIN.search(domain)

@@ -165,10 +165,10 @@ class Proxy:
     async def _prepared(self, dialect: Dialect, whole: bytes, headers: Headers) -> tuple[bytes, Call | None]:
         """Return the body to send, and the call to record. A body that cannot be read is the provider's affair."""
         try:
-            body = JsonBody.read(whole.decode("utf-8"))
+            body = JsonBody.read(whole)
         except (ValueError, RecursionError):
             return whole, None
-        items, system = dialect.items(body), dialect.system(body)
+        system, items = dialect.conversation(body)
         if not items and not system:
             return whole, None
         conversation, new = self._conversations.begin(
@@ -191,7 +191,7 @@ class Proxy:
         if headers.get("x-ace-skills", "").lower() == "off" or SKILLBOOK_USAGE_INSTRUCTIONS in system:
             return whole, call
         skills = await self._skills_of(conversation, items, system)
-        return (dialect.with_system(body, skills).encode() if skills else whole), call
+        return (dialect.with_system(body, skills) if skills else whole), call
 
     async def _skills_of(self, conversation: Conversation, items: Sequence[Any], system: str) -> str:
         """Return the skills of a conversation, which stay the same so that the provider's cache keeps working."""

@@ -24,16 +24,12 @@ class Dialect(Protocol):
     path: str
     """How the path of its calls ends."""
 
-    def system(self, body: JsonBody) -> str:
-        """Return the system text of a request; empty if there is none."""
+    def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
+        """Return the system text of a request, which may be empty, and the other messages."""
         ...
 
-    def items(self, body: JsonBody) -> Sequence[Fields]:
-        """Return the messages of a request, without the system text."""
-        ...
-
-    def with_system(self, body: JsonBody, addition: str) -> str:
-        """Return the text of a request with an addition at the end of its system text."""
+    def with_system(self, body: JsonBody, addition: str) -> bytes:
+        """Return a request with an addition at the end of its system text."""
         ...
 
     def answer(self, response: Fields) -> Sequence[Fields]:
@@ -51,15 +47,11 @@ class _OpenAIChat:
     name = "openai-chat"
     path = "/chat/completions"
 
-    def system(self, body: JsonBody) -> str:
-        return "\n\n".join(
-            text_in_content(item.get("content")) for item in _records(body.get("messages")) if _is_system(item)
-        )
+    def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
+        system, others = _separate(_records(body.get("messages")))
+        return "\n\n".join(system), others
 
-    def items(self, body: JsonBody) -> Sequence[Fields]:
-        return [item for item in _records(body.get("messages")) if not _is_system(item)]
-
-    def with_system(self, body: JsonBody, addition: str) -> str:
+    def with_system(self, body: JsonBody, addition: str) -> bytes:
         return _with_system_message(body, "messages", addition)
 
     def answer(self, response: Fields) -> Sequence[Fields]:
@@ -90,17 +82,12 @@ class _OpenAIResponses:
     name = "openai-responses"
     path = "/responses"
 
-    def system(self, body: JsonBody) -> str:
-        found = [
-            body.get("instructions"),
-            *(text_in_content(item.get("content")) for item in _input(body) if _is_system(item)),
-        ]
-        return "\n\n".join(text for text in found if isinstance(text, str) and text)
+    def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
+        system, others = _separate(_input(body))
+        found = (body.get("instructions"), *system)
+        return "\n\n".join(text for text in found if isinstance(text, str) and text), others
 
-    def items(self, body: JsonBody) -> Sequence[Fields]:
-        return [item for item in _input(body) if not _is_system(item)]
-
-    def with_system(self, body: JsonBody, addition: str) -> str:
+    def with_system(self, body: JsonBody, addition: str) -> bytes:
         place = body.members.get("instructions")
         if place is not None and isinstance(place.value, str):
             return body.with_text_after(place, _separated(place.value, addition))
@@ -132,13 +119,10 @@ class _AnthropicMessages:
     name = "anthropic"
     path = "/messages"
 
-    def system(self, body: JsonBody) -> str:
-        return text_in_content(body.get("system"))
+    def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
+        return text_in_content(body.get("system")), _records(body.get("messages"))
 
-    def items(self, body: JsonBody) -> Sequence[Fields]:
-        return _records(body.get("messages"))
-
-    def with_system(self, body: JsonBody, addition: str) -> str:
+    def with_system(self, body: JsonBody, addition: str) -> bytes:
         place = body.members.get("system")
         if place is not None and isinstance(place.value, str):
             return body.with_text_after(place, _separated(place.value, addition))
@@ -193,6 +177,12 @@ def _is_system(item: Fields) -> bool:
     return item.get("role") in _SYSTEM_ROLES
 
 
+def _separate(items: Sequence[Fields]) -> tuple[list[str], Sequence[Fields]]:
+    """Return the system texts among messages, and the other messages."""
+    system = [text_in_content(item.get("content")) for item in items if _is_system(item)]
+    return system, [item for item in items if not _is_system(item)] if system else items
+
+
 def text_in_content(content: object) -> str:
     """Return the text in the content of a message.
 
@@ -208,7 +198,7 @@ def _separated(text: str, addition: str) -> str:
     return f"\n\n{addition}" if text else addition
 
 
-def _with_system_message(body: JsonBody, name: str, addition: str) -> str:
+def _with_system_message(body: JsonBody, name: str, addition: str) -> bytes:
     """Add to the last of the leading system messages; without one, such a message becomes the first."""
     messages = body.members[name]
     last: Value | None = None

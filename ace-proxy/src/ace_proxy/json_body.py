@@ -31,27 +31,30 @@ class JsonBody:
     """An object whose members are decoded, with their places in the text.
 
     Example:
-        >>> body = JsonBody.read('{"system": "Be brief.", "temperature": 1e0}')
+        >>> body = JsonBody.read(b'{"system": "Be brief.", "temperature": 1e0}')
         >>> body.with_text_after(body.members["system"], " Be polite.")
-        '{"system": "Be brief. Be polite.", "temperature": 1e0}'
+        b'{"system": "Be brief. Be polite.", "temperature": 1e0}'
     """
 
+    raw: bytes
+    """The body."""
     text: str
-    """The text."""
+    """Its text, in which places are counted."""
     members: dict[str, Value]
     """The values by their names. As in every decoder, the last of several members with one name counts."""
 
     @classmethod
-    def read(cls, text: str) -> JsonBody:
+    def read(cls, raw: bytes) -> JsonBody:
         """Decode an object.
 
         Raises:
-            ValueError: The text is not a JSON object.
+            ValueError: The body is not a JSON object.
         """
+        text = raw.decode("utf-8")
         members, end = _members(text, _after_space(text, 0))
         if _after_space(text, end) != len(text):
             raise ValueError("text after the JSON object")
-        return cls(text, members)
+        return cls(raw, text, members)
 
     def get(self, name: str) -> Any:
         """Return the value of a member; None if there is none.
@@ -82,18 +85,18 @@ class JsonBody:
             yield Value(value, start, end)
             start = _after_separator(self.text, end, "]")
 
-    def with_text_after(self, place: Value, addition: str) -> str:
-        """Return the text with characters added to the end of a string.
+    def with_text_after(self, place: Value, addition: str) -> bytes:
+        """Return the body with characters added to the end of a string.
 
         Args:
             place: A string in this text.
             addition: The characters.
         """
         end = place.end - 1  # before its quotation mark
-        return self.text[:end] + json.dumps(addition)[1:-1] + self.text[end:]
+        return self._with(json.dumps(addition)[1:-1], end, end)
 
-    def with_item(self, place: Value, item: object, *, is_first: bool = False) -> str:
-        """Return the text with an item added to a list.
+    def with_item(self, place: Value, item: object, *, is_first: bool = False) -> bytes:
+        """Return the body with an item added to a list.
 
         Args:
             place: A list in this text.
@@ -102,12 +105,12 @@ class JsonBody:
         written = json.dumps(item)
         if is_first:
             start = place.start + 1
-            return self.text[:start] + written + ("," if place.value else "") + self.text[start:]
+            return self._with(written + ("," if place.value else ""), start, start)
         end = place.end - 1
-        return self.text[:end] + ("," if place.value else "") + written + self.text[end:]
+        return self._with(("," if place.value else "") + written, end, end)
 
-    def with_member(self, name: str, value: object) -> str:
-        """Return the text with a member whose value replaces the old one, or is added at the end.
+    def with_member(self, name: str, value: object) -> bytes:
+        """Return the body with a member whose value replaces the old one, or is added at the end.
 
         Args:
             name: The name of the member.
@@ -115,9 +118,18 @@ class JsonBody:
         """
         old = self.members.get(name)
         if old is not None:
-            return self.text[: old.start] + json.dumps(value) + self.text[old.end :]
+            return self._with(json.dumps(value), old.start, old.end)
         end = self.text.rindex("}")
-        return self.text[:end] + ("," if self.members else "") + f"{json.dumps(name)}:{json.dumps(value)}}}"
+        return self._with(f"{',' if self.members else ''}{json.dumps(name)}:{json.dumps(value)}", end, end)
+
+    def _with(self, written: str, start: int, end: int) -> bytes:
+        """Return the body with other characters between two places. It may be long, so it is copied only once."""
+        raw = memoryview(self.raw)
+        return b"".join((raw[: self._offset(start)], written.encode(), raw[self._offset(end) :]))
+
+    def _offset(self, place: int) -> int:
+        """Return which byte begins at a place in the text."""
+        return place if self.text.isascii() else len(self.text[:place].encode())
 
 
 def _members(text: str, start: int) -> tuple[dict[str, Value], int]:
