@@ -20,7 +20,7 @@ from ace_sleep.sandbox import Place
 
 __all__ = ["Change", "changes_where_it_failed", "contents", "marks", "read_since", "records_reads"]
 
-_NAMED: Final = re.compile(r"(?P<path>[\w./@+-]*\w)(?:[\"']?, line |:|\()(?P<line>\d{1,9})\b")
+_NAMED: Final = re.compile(r"(?<![\w./@+-])(?P<path>[\w./@+-]*\w)(?:[\"']?, line |:|\()(?P<line>\d{1,9})\b")
 _LONGEST_LINE: Final = 1000
 """How much of each line of an output is looked at."""
 _NUMBER_TEXT_OR_COMPARISON: Final = re.compile(
