@@ -107,7 +107,7 @@ def test_a_night_that_begins_while_another_one_is_running_waits_for_it(machine: 
     machine.state.mkdir(parents=True)
     environ = {**command_environment(machine.home), "HOME": str(machine.home)}
     with file_lock(machine.state / "night"):
-        command = [ACE, "sleep", "--no-model"]
+        command = [str(ACE), "sleep", "--no-model"]
         with_errors = subprocess.Popen(command, cwd=machine.repo.root, env=environ, stderr=subprocess.PIPE, text=True)
         assert with_errors.stderr is not None
         assert "another `ace sleep` is running; waiting for it" in with_errors.stderr.readline()

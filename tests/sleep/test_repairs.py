@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ace_sleep.repairs import changes_where_it_failed
+from ace_sleep.sandbox import Place
 from tests.sleep.conftest import Machine
 from tests.support.agent_sessions import (
     DIRECTLY,
@@ -110,15 +114,18 @@ OLD = Shell("make check", "error: client.py is old", 2)
 
 
 def test_a_generated_file_that_was_edited_by_hand_is_named_with_its_command(machine: Machine) -> None:
-    machine.repo.commit(GENERATED)
-    by_hand = Replace("client.py", "price 3", "price 4")
-    repair = (Replace("api.txt", "price 3", "price 4"), Shell("make gen"), Shell("make check"))
-    machine.claude(by_hand, OLD, Shell("ls"), *repair)
-    machine.codex(by_hand, OLD, *repair)
+    """Two sessions about different settings, whose errors differ, show the same."""
+    check = "check:\n\t@sed 's/^/# /' api.txt | diff - client.py > found || { grep '^>' found; exit 1; }\n"
+    both = "{0}price 3\n{0}weight 3\n"
+    makefile = GENERATED["Makefile"].partition("check:")[0] + check
+    machine.repo.commit({"api.txt": both.format(""), "client.py": both.format("# "), "Makefile": makefile})
+    for agent, name in ((machine.claude, "price"), (machine.codex, "weight")):
+        old, new = f"{name} 3", f"{name} 4"
+        failed = Shell("make check", f"> # {new}\nmake: *** [Makefile:4: check] Error 1", 2)
+        repair = (Replace("api.txt", old, new), Shell("make gen"), Shell("make check"))
+        agent(Replace("client.py", f"# {old}", f"# {new}"), failed, Shell("ls"), *repair)
     [lesson] = machine.sleep()["lessons"]
-    assert lesson["text"] == (
-        "Do not edit `client.py`, which `make gen` writes: change `api.txt`, then run `make gen`."
-    )
+    assert lesson["text"] == "Do not edit `client.py`, which `make gen` writes: change `api.txt`, then run `make gen`."
     assert "grade B" in lesson["evidence"][0]
     assert "seen in 2 sessions" in lesson["evidence"][0]
 
@@ -157,3 +164,48 @@ def test_an_edit_that_leaves_out_a_test_is_no_repair(machine: Machine) -> None:
     leaves_out = Replace("skipped.mk", "\n", "SKIP = 1\n")
     machine.claude(Shell("make check", WRONG_PRICE, 2), leaves_out, Shell("make check", "ok"))
     assert machine.sleep()["reasons"] == {"bypass": 1}
+
+
+PLACES = {
+    "python": 'Traceback (most recent call last):\n  File "{0}/run.py", line 1, in <module>\n'
+    '  File "{0}/a/test_x.py", line 2, in test\nAssertionError: wrong',
+    "python below make": '  File "{0}/a/test_x.py", line 2, in test\nAssertionError: wrong\n'
+    "make: *** [Makefile:1: check] Error 1",
+    "pytest": ">       assert x == 4\nE       AssertionError: wrong\n\na/test_x.py:2: AssertionError",
+    "node": "{0}/a/test_x.py:2\n    throw\n\nError: wrong\n    at test ({0}/a/test_x.py:2:9)\n    at {0}/run.py:1:1",
+    "go": "--- FAIL: TestX (0.00s)\n    a/test_x.py:2: wrong",
+    "rust": "thread 'x' panicked at a/test_x.py:2:5:\nassertion failed: wrong\nnote: run with `RUST_BACKTRACE=1`",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_place_of_a_failure_is_found_in_the_output_of_many_programs(tmp_path: Path, name: str) -> None:
+    root, tree = tmp_path / "shop", tmp_path / "copy" / "tree"
+    for path, text in {"run.py": "main(1)\n", "a/test_x.py": "x = 3\nassert x == 4\n", "Makefile": "a: 1\n"}.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text, encoding="utf-8")
+    output = PLACES[name].replace("{0}", str(root))
+    found = changes_where_it_failed(output, "wrong", Place(root=root, tree=tree, objects=tree), "")
+    assert {change.path for change in found} == {"a/test_x.py"}
+    assert [change.text for change in found] == ["assert x != 4\n", "assert x == 5\n"]
+
+
+def test_a_place_outside_of_the_repository_is_not_changed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "private.py").write_text("x = 1\n", encoding="utf-8")
+    (tree / "link.py").symlink_to(tmp_path / "private.py")
+    place = Place(root=tree, tree=tree, objects=tree)
+    (tree / "own.py").write_text("x = 1\n", encoding="utf-8")
+    names = ("../private.py:1", "link.py:1", f"{tmp_path}/private.py:1", "missing.py:1", "own.py:0", "own.py:2")
+    for named in (*names, f"own.py:{'9' * 5000}", f"{'own.py' * 100_000}:1"):
+        assert changes_where_it_failed(f"{named}: wrong", "wrong", place, "") == []
+
+
+def test_the_rest_of_a_file_that_is_changed_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "own.c").write_bytes(b"\xff\x0c\r\nx = 1;\xe9\r\n" + b"9" * 5000)
+    place = Place(root=tmp_path, tree=tmp_path, objects=tmp_path)
+    [change] = changes_where_it_failed("own.c:2: wrong", "wrong", place, "")
+    change.apply(tmp_path)
+    assert (tmp_path / "own.c").read_bytes() == b"\xff\x0c\r\nx = 2;\xe9\r\n" + b"9" * 5000
+    assert changes_where_it_failed("own.c:3: wrong", "wrong", place, "") == []

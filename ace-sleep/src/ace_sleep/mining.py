@@ -117,10 +117,9 @@ class CommandPair:
         failed, worked = shown_command(self.failed.command, root), shown_command(self.worked.command, root)
         if self.grade == "B":
             files = sorted({os.path.basename(edit.path) for edit in self.between})
-            line = _VARYING.sub("0", error_line(self.failed.output))
-            return "\n".join(
-                ("B", worked, line, *files, *(shown_command(call.command, root) for call in self.commands))
-            )
+            if self.commands:  # they say more than the error, which may name what the session was about
+                return "\n".join(("B", worked, *files, *(shown_command(call.command, root) for call in self.commands)))
+            return "\n".join(("B", worked, _VARYING.sub("0", error_line(self.failed.output)), *files))
         first, second = shlex.split(failed), shlex.split(worked)
         if _program(failed) != _program(worked):
             return "\n".join(("A", _program(failed), worked))

@@ -118,7 +118,7 @@ class Prover:
         state = _State(repository, run, commit, pair.before)
         try:
             found = self._with_steps(pair, state) if pair.grade == "B" else self._with_another_command(pair, state)
-        except (NoCopyError, RefusedError, SandboxError) as error:
+        except (NoCopyError, RefusedError, SandboxError, OSError) as error:
             return Proof("not reproducible", str(error))
         return found
 

@@ -20,9 +20,11 @@ from ace_sleep.sandbox import Place
 
 __all__ = ["Change", "changes_where_it_failed", "contents", "marks", "read_since", "records_reads"]
 
-_NAMED: Final = re.compile(r"(?P<path>[\w./@+-]*\w)(?:[\"']?, line |:|\()(?P<line>\d+)")
+_NAMED: Final = re.compile(r"(?<![\w./@+-])(?P<path>[\w./@+-]*\w)(?:[\"']?, line |:|\()(?P<line>\d{1,9})\b")
+_LONGEST_LINE: Final = 1000
+"""How much of each line of an output is looked at."""
 _NUMBER_TEXT_OR_COMPARISON: Final = re.compile(
-    r"(?P<number>\b\d+\b)|(?P<text>\"[^\"\n]*\"|'[^'\n]*')|(?P<equal>={2,3})|(?P<unequal>!==?)"
+    r"(?P<number>\b\d{1,9}\b)|(?P<text>\"[^\"\n]*\"|'[^'\n]*')|(?P<equal>={2,3})|(?P<unequal>!==?)"
 )
 
 
@@ -101,9 +103,9 @@ class Change:
             tree: The copy.
         """
         file = tree / self.path
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        lines[self.line] = self.text
-        file.write_text("".join(lines), encoding="utf-8")
+        lines = file.read_bytes().splitlines(keepends=True)
+        lines[self.line] = self.text.encode("utf-8", "surrogateescape")
+        file.write_bytes(b"".join(lines))
 
 
 def changes_where_it_failed(output: str, error: str, place: Place, folder: str) -> list[Change]:
@@ -116,7 +118,7 @@ def changes_where_it_failed(output: str, error: str, place: Place, folder: str) 
         place: A copy of the repository as it was then.
         folder: The folder that the command ran in, relative to the repository.
     """
-    lines = output.splitlines()
+    lines = [line[:_LONGEST_LINE] for line in output.splitlines()]
     at = max((number for number, line in enumerate(lines) if error and error in line), default=len(lines))
     before = [found for line in lines[: at + 1] for found in _NAMED.finditer(line)]
     after = [found for line in lines[at + 1 :] for found in _NAMED.finditer(line)]
@@ -140,10 +142,10 @@ def _inside(named: str, place: Place, folder: str) -> str:
 
 
 def _changes(path: str, number: int, tree: Path) -> Iterator[Change]:
-    lines = (tree / path).read_bytes().decode("utf-8", "replace").splitlines(keepends=True)
+    lines = (tree / path).read_bytes().splitlines(keepends=True)
     if not 0 <= number < len(lines):
         return
-    line = lines[number]
+    line = lines[number].decode("utf-8", "surrogateescape")
     for found in _NUMBER_TEXT_OR_COMPARISON.finditer(line):
         yield Change(path, number, line[: found.start()] + _other(found) + line[found.end() :])
 

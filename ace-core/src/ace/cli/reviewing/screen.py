@@ -216,13 +216,19 @@ class _Screen:
         except (OSError, ValueError) as error:
             raise UsageError(f"agents could not be shown it: {error}") from error
         if changes:
-            return [(str(change.path), change.before, change.after) for change in changes]
+            return [(_near(change.path), change.before, change.after) for change in changes]
         after = with_accepted(self.decider.book, skill).as_markdown()
         landing = self.decider.landing
         if landing is None:
             return [("what agents are shown", self.decider.book.as_markdown(), after)]
         landing.check()
         return [(landing.file.name, *landing.preview(after))]
+
+
+def _near(path: Path) -> str:
+    """Return a path relative to the current folder if it is in that."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def recorded_run(place: str) -> str | None:
