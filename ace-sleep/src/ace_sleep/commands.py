@@ -52,7 +52,7 @@ _REASONS: Final = {
     "network": "need the network",
     "worse": "made the agent worse",
     "harmful": "are never run again",
-    "bypass": "may only leave out what failed",
+    "bypass": "may only skip what failed",
     "not reproducible": "cannot be reproduced",
 }
 _CENT: Final = 0.01

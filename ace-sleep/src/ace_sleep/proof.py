@@ -45,7 +45,7 @@ class Proof:
 
     verdict: Verdict
     """Only `proven` makes a lesson. `transient`: the command that failed works in the same state; `obsolete`: it works
-    in the current commit; `network`: it needs the network, which is off; `bypass`: what worked may only leave out what
+    in the current commit; `network`: it needs the network, which is off; `bypass`: what worked may only skip what
     failed."""
     detail: str
     """The reason for any other verdict."""
@@ -132,7 +132,7 @@ class Prover:
         if against := _not_repaired([ran.outcome for ran in repairs], failed.outcome):
             return against
         if not self._does_the_same(pair, failed, worked, state):
-            return Proof("bypass", "it may only leave out what failed")
+            return Proof("bypass", "it may only skip what failed")
         return self._today(pair, state) or Proof(
             "proven", "", state.commit, failed.outcome, worked.outcome, self._sandbox.name
         )

@@ -236,7 +236,7 @@ def _written_blocks(project: Project, skills: Sequence[Skill], record: Published
 def _block_changes(
     project: Project, skills: Sequence[Skill], record: Published
 ) -> Iterator[tuple[Path, bytes | None, bytes | None]]:
-    """Yield the files with a block, with their content before and after; None is no file."""
+    """Yield the files with a block, with their content before and after; None means no file."""
     paths = _block_files(project) if skills else [Path(path) for path in record.blocks]
     text = "\n".join(f"- {' '.join(skill.content.split())}" for skill in skills)
     for path in paths:

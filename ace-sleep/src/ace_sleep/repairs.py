@@ -1,7 +1,7 @@
 """What runs show about a repair: which files a command reads, and whether it notices a change where another one failed.
 
 A command that was called wrongly fails before its work is done, so the right one reads files that it did not get to. A
-command that reads nothing more may pass because it leaves out what failed. Then the line where that failed is changed,
+command that reads nothing more may pass because it skips what failed. Then the line where that failed is changed,
 such as 4 to 5 in `assert price == 4`: a command that still looks at it fails.
 """
 
