@@ -1,31 +1,37 @@
 """Proofs of skills: before a lesson is kept, an agent answers the question that taught it, with the lesson.
 
-The order of events, from a trace to a proven skill:
+The lane of a skillbook is held by one sample at a time, from its tags to its changes. The order of events, from a trace
+to a proven skill:
 
 1. `trace_facts` keeps what the trace of a sample says, and `judged_cases` makes its corrections into cases.
 2. `lookup` asks the cases that a skill may already answer. What passes is known, and nothing is learned from it.
-3. While the sample holds the lane, `batch` proves the operations that the other cases have led to, one after the other:
-   each is one `OperationProof`, the machine below, in the book that the operations before it lead to (`draft`). Their
-   first questions were asked ahead, before the sample had the lane.
-4. At the end of the run, `final_test` asks those cases once more whose skills have got competition since.
+3. The reflector and the skill manager write operations. `ace.steps.update` makes those pending for which nothing but
+   the model speaks: they have no evidence, and are not proven.
+4. While the sample holds the lane, `batch` proves the other operations, one after the other: each is one
+   `OperationProof`, whose states are below, in the skillbook with the changes of the operations before it (`draft`).
+   Their first questions were already asked while the sample waited for the lane.
+5. At the end of the run, outside the lane, `final_test` asks the cases whose skills now have competitors once more. If
+   one fails, a worked example is added to its skill, and the case is asked again.
 
-The machine is in `operation`, its states are in `states`, and this is all that can happen::
+`operation` moves an operation from state to state (`states`), and these are all the transitions::
 
-    written -> untried    it has no case, or will not be applied anyway (`leakage_guard`)
-    written -> joined     another sample has taught the same meanwhile: that skill gets the cases
-    written -> tried      its question was asked with its text alone (`asking`, `texts`)
+    written -> untried    it writes no text, has no case, is already pending, or will not be applied (`leakage_guard`)
+    written -> joined     a sample that overlapped with it has taught the same: that skill gets the cases
+    written -> tried      its text was compared with its cases, and then asked alone (`asking`, `texts`)
     tried   -> passed     its text passes, or a better one of the reflector, or nothing can judge the answer
     tried   -> failed     no such text passes
     failed  -> passed     it passes with the worked example of its case
     failed  -> pending    it does not: it waits for a second run or a person, and no agent is shown it
     failed  -> kept       it does not, and `unproven="keep"`
     failed  -> dropped    it does not, and `unproven="drop"`
-    passed  -> kept       it breaks no case of the skills that it competes with (`regression`)
-    passed  -> breaks     such a case fails twice with it, and passes twice without it
+    passed  -> kept       it breaks none of the cases with which it competes and that were asked (`regression`)
+    passed  -> breaks     such a case fails twice with it, and passes without it
     breaks  -> kept       a worked example, on it or on the other skill, lets both pass
     breaks  -> dropped    none does
 
-`prover` asks all questions: `CaseProver`. `ace.steps` has `KnownStep` and `ProveStep`, which call this package.
+A failed change of an active skill never becomes pending: `ace.skillbook` refuses it and keeps the old text.
+`CaseProver` in `prover` asks all questions and judges the answers (`ace.cases.answer_passes`). `ace.steps` has
+`KnownStep` and `ProveStep`, which call this package.
 """
 
 from __future__ import annotations
