@@ -48,7 +48,7 @@ def attack(url: str, key: str, connections: int) -> None:
         with httpx.Client(headers={"authorization": f"Bearer {key}"}, timeout=600, trust_env=False) as http:
             for body in itertools.islice(itertools.cycle(BODIES), number, None):
                 with contextlib.suppress(httpx.HTTPError):  # it is an attack, whether or not it is answered
-                    http.post(f"{url}/v1/traces", content=body)
+                    http.post(f"{url}/v1/traces", params={"book": "attacked"}, content=body)
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(send, range(connections)))
@@ -79,7 +79,7 @@ def service(folder: Path, api_base: str) -> Iterator[tuple[str, psutil.Process]]
         try:
             yield address_of(process, log), psutil.Process(process.pid)
         finally:
-            process.terminate()
+            process.kill()  # it would finish the batches that it learns from
 
 
 def _ace() -> str:
@@ -103,6 +103,7 @@ def measure(folder: Path, *, blocks: int, questions: int, connections: int) -> N
         _run(folder, "books", "add", "attacked")
         attacker = _run(folder, "keys", "add", "attacker", "--scope", "feedback", "--book", "attacked")
         user = _run(folder, "keys", "add", "user", "--scope", "infer", "--book", "default")
+        _wait_until_accepted(url, attacker)
         with httpx.Client(headers={"authorization": f"Bearer {user}"}, timeout=600, trust_env=False) as http:
             _ask(http, url, questions)  # warms up
             for _ in range(blocks):
@@ -135,6 +136,15 @@ def _ask(http: httpx.Client, url: str, count: int) -> list[float]:
         require(response.is_success, f"status {response.status_code}: {response.text[:200]}")
         time.sleep(0.02)
     return times
+
+
+def _wait_until_accepted(url: str, key: str) -> None:
+    """Wait until the service has loaded the book that is attacked, so that it takes traces for it."""
+    end = time.monotonic() + LONGEST_WAIT
+    send = {"params": {"book": "attacked"}, "headers": {"authorization": f"Bearer {key}"}, "content": b'[{"a": 1}]'}
+    while not (response := httpx.post(f"{url}/v1/traces", trust_env=False, **send)).is_success:
+        require(time.monotonic() < end, f"status {response.status_code}: {response.text[:200]}")
+        time.sleep(0.5)
 
 
 def _wait_until_idle(process: psutil.Process) -> None:

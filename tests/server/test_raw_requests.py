@@ -144,3 +144,16 @@ def test_connections_do_not_wait_for_more_to_send() -> None:
         listening.accept()[0] as accepted,
     ):
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_rejected_trace_is_not_received_to_its_end(server: Server) -> None:
+    trace = json.dumps({"question": "Why?", "answer": "x" * 10_000_000}).encode()
+    request = [f"POST /v1/traces?book=other HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"]
+    head = "".join([*request, f"Content-Length: {len(trace)}\r\n\r\n"]).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(head)
+        status, _, headers = connection.recv(65_536).partition(b"\r\n")
+        assert status.split()[1] == b"404"
+        assert b"connection: close" in headers.lower()
+        with pytest.raises(OSError, match=r"reset|pipe|abort"):
+            connection.sendall(trace)

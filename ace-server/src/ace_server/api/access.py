@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from ace_server.keys import Key, Scope
 from ace_server.limits import OverLimitError
 
 __all__ = ["Access", "add_cost", "check_budget", "needs"]
+
+_PAUSE = 1.0
+"""How long the answer to a trace over the limit waits, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ def needs(scope: Scope, *, takes_traces: bool = False) -> Callable[[Request], As
                 state.limits.check_rate(key)
                 in_flight.enter_context(state.limits.request(key, share))
             except OverLimitError as error:
+                if takes_traces:  # a client that does not wait would send the next one at once
+                    await asyncio.sleep(_PAUSE)
                 raise _over(error) from None
             yield access
 

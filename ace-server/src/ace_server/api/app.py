@@ -247,6 +247,13 @@ class _Recorded:
         request_id = new_id("http")
         scope.setdefault("state", {})["request_id"] = request_id
         began, status, is_replaced = time.perf_counter(), 500, False
+        is_read = not _has_body(scope)
+
+        async def receive_noting_end() -> Message:
+            nonlocal is_read
+            message = await receive()
+            is_read = is_read or not message.get("more_body", False)
+            return message
 
         async def send_with_id(message: Message) -> None:
             nonlocal status, is_replaced
@@ -255,18 +262,22 @@ class _Recorded:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                if not is_read:
+                    # Otherwise, the server would receive the rest only to drop it, at the cost of all other clients.
+                    message["headers"].append((b"connection", b"close"))
                 if status == 413 and _is_plain_text(message) and scope["path"].startswith("/v1/"):
                     # FastAPI has not read the body, because of its length, and has no handler for that.
                     is_replaced = True
-                    await error_response(
-                        request_id, 413, "The body is too large.", headers={"X-Request-Id": request_id}
-                    )(scope, receive, send)
+                    headers = {"X-Request-Id": request_id, "Connection": "close"}
+                    await error_response(request_id, 413, "The body is too large.", headers=headers)(
+                        scope, receive, send
+                    )
                     return
             await send(message)
 
         app = _rejected_as_ambiguous if _has_two_lengths(scope) else self._app
         try:
-            await app(scope, receive, send_with_id)
+            await app(scope, receive_noting_end, send_with_id)
         except Exception as error:
             # The response was sent. The text of an unexpected error may quote the request, so only its class and place
             # are logged; the server would log its traceback.
@@ -280,6 +291,13 @@ class _Recorded:
 
 def _is_plain_text(message: Message) -> bool:
     return any(name == b"content-type" and value.startswith(b"text/plain") for name, value in message["headers"])
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
 
 
 def _has_two_lengths(scope: Scope) -> bool:
