@@ -207,7 +207,7 @@ def test_keys_show_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
     assert raised.tb.tb_next is not None
     frames = traceback.StackSummary.extract(traceback.walk_tb(raised.tb.tb_next), capture_locals=True)
     shown = "".join(frames.format())
-    assert "litellm.py" in shown and "ModelChain" in shown
+    assert "litellm_client.py" in shown and "ModelChain" in shown
     assert raised.value.__context__ is None
     everything = [repr(client), repr(client.config), str(raised.value), shown, *messages, *capfd.readouterr()]
     assert messages
