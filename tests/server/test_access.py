@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -244,7 +245,9 @@ def test_large_traces_count_as_several_requests_in_flight(sqlite: Database, tmp_
         with limits.request(key):
             trace = {"question": "Why?", "answer": 400_000 * "x"}
             assert api.post("/traces", trace).status_code == 202  # it counts as two
+            began = time.monotonic()
             assert api.post("/traces", {"question": "Why?", "answer": 900_000 * "x"}).status_code == 429
+            assert time.monotonic() - began >= 1  # a client that does not wait is slowed down
             with limits.request(key), limits.request(key):
                 assert api.post("/traces", trace).status_code == 429
                 assert api.post("/traces", {"question": "Why?"}).status_code == 202

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import ace.proof
-from ace.proof.states import TRANSITIONS, ProofState
+from ace.proof.operation import TRANSITIONS, ProofState
 
 
 def test_the_first_page_lists_all_transitions() -> None:

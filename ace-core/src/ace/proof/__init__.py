@@ -13,7 +13,7 @@ to a proven skill:
 5. At the end of the run, outside the lane, `final_test` asks the cases whose skills now have competitors once more. If
    one fails, a worked example is added to its skill, and the case is asked again.
 
-`operation` moves an operation from state to state (`states`), and these are all the transitions::
+`operation` moves an operation from state to state, and these are all the transitions::
 
     written -> untried    it writes no text, has no case, is already pending, or will not be applied (`leakage_guard`)
     written -> joined     a sample that overlapped with it has taught the same: that skill gets the cases

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from ace.cases.values import with_example
 from ace.proof.asking import Questions
 from ace.proof.draft import Attempt, Draft, ProofNote, with_skill
 from ace.proof.lookup import case_holders
 from ace.proof.regression import Regression
-from ace.proof.states import TRANSITIONS, ProofState
 from ace.proof.texts import narrowness, texts_to_try
 from ace.proof.trace_facts import holds_values, values_to_hold, was_corrected
 from ace.skill import Skill, SkillCase, join_cases
@@ -20,7 +20,43 @@ from ace.updates import UpdateOperation
 if TYPE_CHECKING:
     from ace.proof.prover import CaseOutcome
 
-__all__ = ["OperationProof"]
+__all__ = ["TRANSITIONS", "OperationProof", "ProofState"]
+
+
+class ProofState(Enum):
+    """Where an operation is. The first five have an action in `OperationProof`; the others are ends."""
+
+    WRITTEN = "written"
+    """A role has written it. Nothing was asked."""
+    TRIED = "tried"
+    """The question of its case was asked with its text alone."""
+    FAILED = "failed"
+    """Neither its text nor one of the reflector passes."""
+    PASSED = "passed"
+    """A text passes alone, or nothing can judge the answer."""
+    BREAKS = "breaks"
+    """With it, a case of another skill fails that passes without it."""
+
+    KEPT = "kept"
+    """It is applied, with the results of its cases."""
+    PENDING = "pending"
+    """It is applied with the text of the role and the reason, and no agent is shown it."""
+    DROPPED = "dropped"
+    """It is not applied; the history says why."""
+    JOINED = "joined"
+    """Another sample has taught the same meanwhile: that skill gets its cases."""
+    UNTRIED = "untried"
+    """It has no case, or will not be applied anyway, so it is passed on as it is."""
+
+
+TRANSITIONS: Final[Mapping[ProofState, frozenset[ProofState]]] = {
+    ProofState.WRITTEN: frozenset({ProofState.TRIED, ProofState.JOINED, ProofState.UNTRIED}),
+    ProofState.TRIED: frozenset({ProofState.PASSED, ProofState.FAILED}),
+    ProofState.FAILED: frozenset({ProofState.PASSED, ProofState.PENDING, ProofState.KEPT, ProofState.DROPPED}),
+    ProofState.PASSED: frozenset({ProofState.KEPT, ProofState.BREAKS}),
+    ProofState.BREAKS: frozenset({ProofState.KEPT, ProofState.DROPPED}),
+}
+"""The states that may follow each state; an end has none."""
 
 
 class OperationProof:
