@@ -312,5 +312,4 @@ def _has_two_lengths(scope: Scope) -> bool:
 
 async def _rejected_as_ambiguous(scope: Scope, receive: Receive, send: Send) -> None:
     message = "Content-Length and Transfer-Encoding must not both be given."
-    response = error_response(scope["state"]["request_id"], 400, message, headers={"Connection": "close"})
-    await response(scope, receive, send)
+    await error_response(scope["state"]["request_id"], 400, message)(scope, receive, send)
