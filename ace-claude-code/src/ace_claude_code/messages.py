@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,6 +37,8 @@ MEANWHILE = "ace_typed_meanwhile"
 _NOTES = ("isMeta", "isCompactSummary", "isSynthetic", "isVisibleInTranscriptOnly")
 """The marks of messages that the client writes in the name of the user."""
 _INTERRUPTED = "[Request interrupted by user"
+_STOPPED = ("interrupted", "cancelled")
+"""The kinds of calls that ended without a result of the tool although they were not denied."""
 _SYNTHETIC = "<synthetic>"
 _ATTACHED = ("image", "document")
 _KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_result", *_ATTACHED})
@@ -79,7 +81,10 @@ class Message:
     """The ids of the calls that were denied, as far as the message tells it."""
     time: datetime | None
     interrupted: Sequence[str] = ()
-    """The ids of the calls that the user interrupted, which `mark_interrupted_calls` finds."""
+    """The ids of the calls that ended with the session, or that the user interrupted.
+
+    `mark_interrupted_calls` finds those for which Claude Code writes what it writes for a rejected call.
+    """
     of_subagent: bool = False
     """Whether it is a message of a sub-agent, or a tool result for one."""
 
@@ -175,7 +180,7 @@ def mark_interrupted_calls(messages: Iterable[Message]) -> None:
             reasons = message.rejections
             texts = {text_in(part, "tool_use_id"): _result_text(part.get("content")) for part in message.results}
             ended = [call for call in message.denied if call not in reasons and texts[call].startswith(_REJECTED)]
-            message.interrupted = ended
+            message.interrupted = [*message.interrupted, *ended]
             message.denied = [call for call in message.denied if call not in ended]
 
 
@@ -221,6 +226,7 @@ def message_of(record: Record, place: str = "", *, of_subagent: bool = False) ->
         calls=calls,
         results=results,
         denied=_denied(record, results) if results else (),
+        interrupted=_calls_where(_was_stopped, record, results),
         time=time_of(record.get("timestamp")),
         of_subagent=of_subagent,
     )
@@ -253,12 +259,17 @@ def _prompt(record: Record, words: str) -> str:
 
 
 def _denied(record: Record, results: Sequence[Record]) -> list[str]:
-    meta = [item for item in list_in(record, "tool_result_meta", "toolResultMeta") if isinstance(item, dict)]
-    found = [text_in(item, "id") for item in meta if _is_denial(item)]
-    if found or _is_denial(record):
-        return found or [text_in(part, "tool_use_id") for part in results]
+    if found := _calls_where(_is_denial, record, results):
+        return found
     failed = [part for part in results if part.get("is_error") and not _is_forged(record, part)]
     return [text_in(part, "tool_use_id") for part in failed if _DENIAL.match(_result_text(part.get("content")))]
+
+
+def _calls_where(holds: Callable[[Record], bool], record: Record, results: Sequence[Record]) -> list[str]:
+    """Return the ids of the calls of which something holds; it is noted for each of them, or for the whole message."""
+    meta = [item for item in list_in(record, "tool_result_meta", "toolResultMeta") if isinstance(item, dict)]
+    found = [text_in(item, "id") for item in meta if holds(item)]
+    return found or [text_in(part, "tool_use_id") for part in results if holds(record)]
 
 
 def _is_forged(record: Record, result: Record) -> bool:
@@ -269,7 +280,16 @@ def _is_forged(record: Record, result: Record) -> bool:
 
 def _is_denial(item: Record) -> bool:
     decision = text_in(mapping_in(item, "permission_decision", "permissionDecision"), "decision")
-    return decision in ("reject", "deny") or bool(text_in(item, "non_execution_kind", "toolDenialKind"))
+    return decision in ("reject", "deny") or _kind_without_result(item) not in ("", *_STOPPED)
+
+
+def _was_stopped(item: Record) -> bool:
+    return _kind_without_result(item) in _STOPPED
+
+
+def _kind_without_result(item: Record) -> str:
+    """Return why the result of a call is not that of the tool; empty if it is."""
+    return text_in(item, "non_execution_kind", "toolDenialKind")
 
 
 def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None:
@@ -291,7 +311,9 @@ def add_steps(builder: RunBuilder, message: Message, subagent: str = "") -> None
             builder.call(f"{prefix}{text_in(part, 'name')}", part.get("input"), text_in(part, "id"), place)
         elif kind == "tool_result":
             call = text_in(part, "tool_use_id")
-            text = _INTERRUPTED_CALL if call in message.interrupted else _result_text(part.get("content"))
+            text = _result_text(part.get("content"))
+            if call in message.interrupted and text.startswith(_REJECTED):
+                text = _INTERRUPTED_CALL
             mark = DENIED_MARK if call in message.denied else ""
             failed = bool(mark) or (call not in message.interrupted and _is_failed(message.record, part, text))
             builder.result(mark + text, call, place, is_error=failed, is_rejected=call in message.rejected)
