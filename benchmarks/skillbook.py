@@ -123,6 +123,18 @@ def single_operations(book: Skillbook, large: Skillbook) -> list[Ratio]:
     return rows
 
 
+def batch_of(number: int, changed: list[str]) -> UpdateBatch:
+    return UpdateBatch(
+        "",
+        [
+            # A text of its own: the same text in the same section joins the skill that has it.
+            UpdateOperation("ADD", section="new", content=f"Read form {number} first."),
+            UpdateOperation("UPDATE", skill_id=changed[0], content="Count the crates first."),
+            UpdateOperation("TAG", skill_id=changed[1], metadata={"helpful": 1}),
+        ],
+    )
+
+
 def changes(large: Skillbook) -> list[Ratio]:
     count = 20_000
     everything = large.skills()
@@ -137,23 +149,17 @@ def changes(large: Skillbook) -> list[Ratio]:
         for _ in range(count):
             datetime.now(UTC).isoformat(timespec="microseconds")
 
-    batch = UpdateBatch(
-        "",
-        [
-            UpdateOperation("ADD", section="new", content="Read the form first."),
-            UpdateOperation("UPDATE", skill_id=changed[0], content="Count the crates first."),
-            UpdateOperation("TAG", skill_id=changed[1], metadata={"helpful": 1}),
-        ],
-    )
+    rounds = 3
+    batches = iter([batch_of(number, changed) for number in range(rounds * (count // 10))])
 
     def apply() -> None:
         for _ in range(count // 10):
-            large.apply_update(batch)
+            large.apply_update(next(batches))
 
     updating, updates_stamp = in_turns(update, stamp, 3)
     before = len(large)
-    applying, _ = in_turns(apply, lambda: None, 3)
-    check(len(large) == before + 3 * (count // 10), "additions of a batch were lost")
+    applying, _ = in_turns(apply, lambda: None, rounds)
+    check(len(large) == before + rounds * (count // 10), "additions of a batch were lost")
     check(large.skills()[0].content == "Count the crates first.", "a change of a batch was lost")
     stamp_time = updates_stamp / count * 1e3
     rows = [
