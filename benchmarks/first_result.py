@@ -99,16 +99,16 @@ def run(folder: Path, *arguments: str, environ: Mapping[str, str] | None = None)
 
 
 ANSWERS: dict[str, dict[str, object]] = {
-    "AgentOutput": {"reasoning": "I know.", "final_answer": "Paris", "skill_ids": []},
-    "ReflectorOutput": {
+    "final_answer": {"reasoning": "I know.", "final_answer": "Paris", "skill_ids": []},
+    "key_insight": {
         "reasoning": "It was right.",
         "correct_approach": "The same.",
         "key_insight": "Name it.",
         "skill_tags": [],
     },
-    "SkillManagerOutput": {"reasoning": "Nothing is new.", "operations": []},
+    "operations": {"reasoning": "Nothing is new.", "operations": []},
 }
-"""The answer to a role, by the title of the schema in its prompt."""
+"""The answer to a role, by a field of it that the prompt describes."""
 
 
 class Server:
@@ -141,8 +141,8 @@ def _handler_for(server: Server) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             server.bodies.append(body)
-            asked = json.dumps(body["messages"])
-            answer = next((text for title, text in ANSWERS.items() if f'\\"{title}\\"' in asked), {})
+            asked = "\n".join(message["content"] for message in body["messages"])
+            answer = next((text for field, text in ANSWERS.items() if f"\n- {field} (" in asked), {})
             message = {"role": "assistant", "content": json.dumps(answer) if answer else "ready"}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -227,7 +227,7 @@ def measure(folder: Path, rounds: int, large_count: int) -> list[Ratio]:
     of_book, asking = ("--skillbook", "skills.json"), ("ask", "What is the capital of France?")
     with serving() as server:
         asked = of_a_model(folder, server, (*asking, *of_book), rounds)
-        learning = ("learn", "traces.jsonl", "--dry-run", "--no-merge")
+        learning = ("learn", "traces.jsonl", "--again", "--no-merge")
         learned = of_a_model(folder, server, (*learning, *of_book), rounds)
         of_large = ("--skillbook", "large.db", "--model", "openai/m", "--api-base", server.api_base)
         large_asked = [run(folder, *asking, *of_large) for _ in range(rounds)]
