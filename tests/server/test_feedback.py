@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -126,6 +128,21 @@ def test_a_trace_that_cannot_be_read_is_rejected(api: Api) -> None:
     for body in (b"no JSON", b"", b"7", b"{}", b"\xff", b"[" * 1000 + b"]" * 1000, b'{"a":' * 300 + b"1" + b"}" * 300):
         assert api.client.post("/v1/traces", content=body, headers=headers).status_code == 400, body[:20]
     assert api.client.post("/v1/traces?book=missing", json={"a": 1}, headers=headers).status_code == 404
+
+
+def test_a_killed_process_that_checks_traces_costs_at_most_one_answer(api: Api) -> None:
+    headers = {"Authorization": f"Bearer {api.key}"}
+
+    def send(number: int) -> int:
+        return int(api.client.post("/v1/traces", json={"question": f"q{number}"}, headers=headers).status_code)
+
+    assert send(0) == 202
+    checking = ["pgrep", "--parent", str(os.getpid()), "--full", "anyio.to_process"]
+    for process in subprocess.run(checking, capture_output=True, text=True, check=True).stdout.split():
+        os.kill(int(process), signal.SIGKILL)
+    answers = [send(number) for number in (1, 2)]
+    assert answers in ([503, 202], [202, 202])
+    assert len(api.rows(tables.feedback)) == 1 + answers.count(202)
 
 
 def test_a_full_disk_is_answered_with_503_and_leaves_no_half_row(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+import ace.logs.trace
 from ace_server import jobs, tables
 from ace_server.batches import retry_batch
 from ace_server.database import Database
@@ -337,6 +338,34 @@ def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
     assert states(service) == ["learned"] * 4
     assert sorted(skills(service)) == [f"Remember LESSON word{number}." for number in range(4)]
     assert len(prompts(server)) == 4
+
+
+def test_a_worker_that_stops_reads_no_further_trace(
+    database: Database, tmp_path: Path, server: ScriptedServer, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    def traces_in(trace: object) -> list[object]:
+        read.append(trace)
+        return ace.logs.trace.traces_in(trace)
+
+    monkeypatch.setattr("ace.logs.traces_in", traces_in)
+    service = service_on(database, tmp_path, server.api_base, reflect_workers=1)
+    add_book(service)
+    for number in range(20):
+        add_feedback(
+            service, None, kind="trace", trace=json.dumps({"question": f"q{number}", "answer": "LESSON tides"})
+        )
+    model.go.clear()
+    worker = jobs.start_worker(service)
+    model.is_asked.wait()
+    stopping = threading.Thread(target=worker.stop)
+    stopping.start()
+    wait_until(lambda: any(token.is_cancelled for token in worker._tokens))
+    model.go.set()
+    stopping.join()
+    assert 0 < len(read) < 20
+    assert states(service) == ["batched"] * 20
 
 
 def test_a_process_has_the_only_worker_on_sqlite(service: Service) -> None:

@@ -15,7 +15,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 
@@ -156,8 +156,18 @@ def _run(
     from ace.logs import traces_in
     from ace.runners import RecordedTrace, TraceAnalyser
 
-    # What a client sent in one request may hold several runs, such as the spans of several traces.
-    runs = [RecordedTrace(run, place) for place, trace in traces.items() for run in traces_in(trace)]
+    places: list[str] = []
+
+    def runs() -> Iterator[RecordedTrace]:
+        # What a client sent in one request may hold many runs, such as the spans of several traces. Each takes time to
+        # read, so no further one is read once the service stops.
+        for place, trace in traces.items():
+            for run in traces_in(trace):
+                if token.is_cancelled:
+                    return
+                places.append(place)
+                yield RecordedTrace(run, place)
+
     settings = service.settings
     analyser = TraceAnalyser.from_client(
         service.client,
@@ -170,7 +180,7 @@ def _run(
     spent = _Spent(service, batch)
     with observing(spent.counter):
         results = analyser.run(
-            runs,
+            runs(),
             run_id=batch,
             resume="auto",
             workers=settings.reflect_workers,
@@ -178,7 +188,7 @@ def _run(
             on_sample_end=spent.sample_ended,
         )
     spent.write()
-    return {run.place: _problem(result) for run, result in zip(runs, results, strict=True) if result.error is not None}
+    return {place: _problem(result) for place, result in zip(places, results, strict=True) if result.error is not None}
 
 
 def _problem(result: SampleResult[ACEStepContext]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Annotated, Final
 
 import anyio
+import anyio.to_process
 import anyio.to_thread
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -27,18 +27,12 @@ from ace_server.api.schemas import (
 from ace_server.api.state import KnownRequest, ServerState
 from ace_server.database import new_id
 from ace_server.intake import GivenFeedback, IdempotencyError, request_row, store_feedback, store_trace
+from ace_server.trace_form import form_problem_apart
 
 __all__ = ["serving_routes"]
 
 _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 0.5
-_DEEPEST: Final = 200
-"""How deep a trace may be nested."""
-_MOST_VALUES: Final = 200_000
-"""How many objects, lists, texts and numbers a trace may have. Each takes far more memory and time to read than its few
-characters."""
-_MOST_MARKS: Final = 5 * _MOST_VALUES
-"""How many brackets and commas its text may have, also inside of strings, so that no other text is read at all."""
 _PARSED_AT_ONCE: Final = 2
 """How many traces are read at once, because a trace takes many times its size in memory."""
 
@@ -160,7 +154,14 @@ def serving_routes(*, max_trace_bytes: int) -> APIRouter:
         if not access.state.inference.has_book(book):
             raise access.no_book(book)
         await check_budget(access)
-        trace = await anyio.to_thread.run_sync(_checked_trace, await request.body(), limiter=parsing)
+        body = await request.body()
+        try:
+            problem = await anyio.to_process.run_sync(form_problem_apart, body, limiter=parsing)
+        except anyio.BrokenWorkerProcess:
+            raise ApiError(503, "The process that checks traces was ended.", retry_after=1) from None
+        if problem is not None:
+            raise ApiError(problem.status, problem.message)
+        trace = body.decode("utf-8")
         change = await anyio.to_thread.run_sync(
             lambda: store_trace(
                 access.state.service.seal,
@@ -202,41 +203,3 @@ def _stored_request(state: ServerState, request: str) -> KnownRequest | None:
     with state.service.database.reading() as connection:
         row = connection.execute(sa.select(table.c.book, table.c.subject).where(table.c.id == request)).first()
     return None if row is None else KnownRequest(row.book, row.subject)
-
-
-def _checked_trace(body: bytes) -> str:
-    """Return a trace as text.
-
-    Raises:
-        ApiError: It is not a JSON object or array, is nested too deeply, or has too many values.
-    """
-    if sum(body.count(mark) for mark in (b"{", b"[", b",")) > _MOST_MARKS:
-        raise _too_many_values()
-    try:
-        text = body.decode("utf-8")
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ApiError(400, "The body is not JSON.") from None
-    if not isinstance(value, dict | list) or not value:
-        raise ApiError(400, "A trace must be a JSON object or array that is not empty.")
-    _check_form(value)
-    return text
-
-
-def _check_form(value: object) -> None:
-    level, depth, values = [value], 0, 0
-    while level:
-        children = [
-            item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)
-        ]
-        level = [child for group in children for child in group]
-        depth += 1
-        values += len(level)
-        if values > _MOST_VALUES:
-            raise _too_many_values()
-        if depth > _DEEPEST:
-            raise ApiError(400, f"A trace must not be nested deeper than {_DEEPEST} levels.")
-
-
-def _too_many_values() -> ApiError:
-    return ApiError(413, f"A trace must not have more than {_MOST_VALUES:,} values.")
