@@ -58,7 +58,11 @@ class UpdateOperation:
     """
     pending: str = ""
     """Why what it says is not shown to agents yet: an ADD makes a pending skill with this reason. An UPDATE with a
-    reason leaves the text of the skill as it is; one without it makes a pending skill active."""
+    reason leaves the text of the skill as it is; one without it makes a pending skill active.
+
+    `UpdateStep` sets it where no one judged the answer, and a failed proof where its case fails. `ApplyStep` omits the
+    update of a role that changes a pending skill: it becomes active by a person, or by an addition that says the same.
+    """
 
     def __post_init__(self) -> None:
         type_: object = self.type

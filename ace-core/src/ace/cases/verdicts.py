@@ -70,11 +70,13 @@ class _Values:
 
 
 def answer_passes(case: SkillCase, answer: str) -> bool | None:
-    """Return whether an answer passes the check of a case; None if code cannot tell, so that a judge has to.
+    """Return whether an answer passes the check of a case.
 
-    The accepted answer always passes, and the wrong one never does. An answer passes if it contains the right values
-    and no other number or code. It fails if it contains another one instead of a right one, the value that was
-    wrong, or another alternative of the question.
+    It is None if code cannot tell: a model has to judge it, or the environment of the run, for a case with that check.
+
+    The accepted answer always passes, and the wrong one never does. Where the check names values, an answer passes if
+    it contains the right ones and no other number or code. It fails if it contains another one instead of a right one,
+    the value that was wrong, or another alternative of the question.
 
     Example:
         >>> from ace.skill import CaseCheck

@@ -1,4 +1,4 @@
-"""Finds the files in folders, and says which of them are not logs but belong to one."""
+"""Finds the files in folders, and says why some of them cannot be read."""
 
 from __future__ import annotations
 

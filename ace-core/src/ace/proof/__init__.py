@@ -25,13 +25,17 @@ to a proven skill:
     failed  -> kept       it does not, and `unproven="keep"`
     failed  -> dropped    it does not, and `unproven="drop"`
     passed  -> kept       it breaks none of the cases with which it competes and that were asked (`regression`)
-    passed  -> breaks     such a case fails twice with it, and passes without it
+    passed  -> breaks     such a case fails twice with it, and passes twice without it
     breaks  -> kept       a worked example, on it or on the other skill, lets both pass
     breaks  -> dropped    none does
 
 A failed change of an active skill never becomes pending: `ace.skillbook` refuses it and keeps the old text.
-`CaseProver` in `prover` asks all questions and judges the answers (`ace.cases.answer_passes`). `ace.steps` has
-`KnownStep` and `ProveStep`, which call this package.
+`ace.steps` has `KnownStep` and `ProveStep`, which call this package.
+
+What decides: `ace.cases.answer_passes` whether one answer passes, as far as code can tell; `CaseProver` in `prover`,
+which asks all questions, has a model judge the rest; `Questions.alone` in `asking`, whether a text passes its cases;
+`OperationProof` in `operation`, whether the operation is applied. A skill with such results is called proven by
+`Skill.proof`; where nothing could judge the answer, the operation passes, and the skill stays unproven.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The progress note of each sample contains the digest of its content, and is written in the transaction in which the
 sample is learned. This needs no table of its own, so it works with every store, including those of plugins.
 
+A run is resumed by three parts. `RunRecord.begun` finds its record by the id of the run, which the command line chooses
+in `ace.cli.learning.run_plan`. `RunSession` draws the inputs again and skips the samples that have ended. Of a sample
+that was interrupted, `ace.calls.model_calls.RecordedAnswers` returns the answers that were paid for. Copies of the
+skillbook that `CheckpointStep` writes are not used.
+
 A conversation, a list of steps or a text that grows is recognised by its beginning: the note also contains the length
 and the digest of the record. If a longer record begins with a learned one, only the rest of it is new.
 """
@@ -326,6 +331,7 @@ class RunRecord:
                 raise RunInUseError(run_id)
             self._rows = {row.key: row for row in store.progress(run_id)}
             self.is_resumed = bool(self._rows)
+            """Whether an earlier call has recorded a sample."""
             earlier = [json.loads(row.note) for row in store.progress(_RUNS) if row.key.sample == run_id]
             states = [note["state"] for note in earlier]
             self.was_through = any(state in (_FINISHED, _WITH_FAILURES) for state in states)

@@ -468,7 +468,10 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
 
 
 def _updated_by(skill: Skill, operation: UpdateOperation, at: str) -> Updated:
-    """Return the event of an UPDATE. One that is not pending itself makes a pending skill active."""
+    """Return the event of an UPDATE. One that is not pending itself makes a pending skill active.
+
+    Of those that roles write, `ApplyStep` lets only an addition through that says the same as a pending skill.
+    """
     texts = {
         "section": (operation.section or "").strip() or None,
         "content": operation.content,

@@ -41,7 +41,10 @@ __all__ = ["command"]
 
 
 class LearnOptions(SettingOptions, command="learn"):
-    """The settings of `ace learn`."""
+    """The settings of `ace learn`: the options of `ace.cli.settings.SETTINGS` that name this command.
+
+    They are declared in `Settings`, `LearningSettings`, `TailSettings` and `RunSettings`.
+    """
 
 
 _DEFAULT_OPTIONS = LearnOptions()
