@@ -93,9 +93,8 @@ _ODD_SIZES = """
   for (const select of document.querySelectorAll("select")) {
     const style = getComputedStyle(select);
     canvas.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
-    const text = select.selectedOptions[0]?.text ?? "";
     const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    if (canvas.measureText(text).width > room) odd.push(`cut off: ${text}`);
+    for (const {text} of select.options) if (canvas.measureText(text).width > room) odd.push(`cut off: ${text}`);
   }
   for (const form of document.querySelectorAll(".filters")) {
     const controls = [...form.querySelectorAll("input:not([type=hidden]), select, button, .button")]

@@ -19,6 +19,7 @@ from sqlalchemy import event
 import ace_server.pages
 from ace.runners import run_summaries
 from ace.skill import InsightSource
+from ace.skillbook import SampleKey
 from ace_server import audit, reviews, tables
 from ace_server.experiments import Arm, arms_to_json
 from ace_server.pages.sessions import COOKIE
@@ -597,6 +598,26 @@ def test_a_run_shows_reviewers_the_questions_of_its_samples(world: World) -> Non
     assert [row.object for row in read] == [place]
 
 
+def test_changes_are_named_by_the_questions_that_they_come_from_to_reviewers(world: World) -> None:
+    world.ask_for_review("With which carrier?", "PostNord", correction="Bring only")
+    [said] = world.rows(tables.feedback)
+    with world.service.open_book("default") as book:
+        with book.deferred_commits():
+            book.add_skill("shipping", "Ship to Norway with Bring.")
+            book.commit(author="ace", key=SampleKey("bat_1", 1, f"b4778e4e02ba5701@{said.id}"))
+        version = book.version
+    link = re.compile(r"from <a [^>]*>With which carrier\?</a>")
+    pages = ["/", "/books/default/versions"]
+    reviewer = logged_in(world, world.key("reviewer", "read", "review"))
+    assert [len(link.findall(reviewer.get(page).text)) for page in pages] == [1, 1]
+    assert "With which carrier?" in reviewer.get(f"/books/default/versions/{version}").text
+    reader = logged_in(world, world.key("reader", "read"))
+    for page in [*pages, f"/books/default/versions/{version}"]:
+        assert "With which carrier?" not in reader.get(page).text
+    read = world.rows(tables.audit, tables.audit.c.what == "text.read")
+    assert [row.object for row in read] == [said.id] * 3
+
+
 def test_the_releases_have_one_primary_action_and_short_ids(world: World) -> None:
     world.release(11, publish=True)
     older, newest = world.release(20), world.release(30)
@@ -791,6 +812,7 @@ def test_every_page_looks_right_in_every_way(world: World, new_page: NewPage) ->
         tables.batch, book="default", state="failed", samples=4, failed=4, problem="the model is down", steps=STEPS,
         accepted=3, refused=1, release=releases[1], started_at=1_772_442_000.0, ended_at=1_772_442_075.0,
     )  # fmt: skip
+    check_every_look(page, world.url, ["/experiments"], name="start-an-experiment")
     arms = [Arm(release, 50) for release in releases]
     world.add(tables.experiment, book="default", by="key_1", arms=arms_to_json(arms), state="running")
     decided = world.ask_for_review("Who pays?", "Anna", correction="Okafor")

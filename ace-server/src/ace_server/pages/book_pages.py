@@ -43,6 +43,7 @@ __all__ = [
     "overview_of",
     "preparing",
     "refusals_of",
+    "samples_of",
     "samples_response",
     "without_vectors",
 ]
@@ -210,6 +211,7 @@ class BookPages:
                 "versions.html",
                 book=book,
                 entries=shown,
+                said=self._origins(request, samples_of(shown)),
                 authors=authors,
                 author=author,
                 q=" ".join(words),
@@ -231,6 +233,7 @@ class BookPages:
                 "version.html",
                 book=book,
                 entry=entry,
+                said=self._origins(request, samples_of([entry])),
                 changes=book.timeline.changes_of(number),
                 earlier=numbers[place - 1] if place else None,
                 later=numbers[place + 1] if place + 1 < len(numbers) else None,
@@ -457,6 +460,11 @@ def overview_of(book: OpenedBook) -> BookOverview:
         learning_curve(training.points) if training else None,
         _growth_chart(book),
     )
+
+
+def samples_of(entries: Iterable[HistoryEntry]) -> list[str]:
+    """Return the names of the samples from which versions come."""
+    return [entry.key.sample for entry in entries if entry.key is not None]
 
 
 def refusals_of(book: OpenedBook, run_id: str) -> list[Refusal]:

@@ -20,6 +20,7 @@ from ace_server.pages.book_pages import (
     overview_of,
     preparing,
     refusals_of,
+    samples_of,
     samples_response,
 )
 from ace_server.pages.exporting import iso_time, table_response, wants_file
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from ace.runners import RunSummary
-    from ace.skillbook import SkillChange
+    from ace.skillbook import HistoryEntry, SkillChange
     from ace_server.pages.sessions import Visitor
 
 __all__ = ["BookFacts", "RunPages"]
@@ -39,6 +40,7 @@ _BATCH: Final = tables.batch
 _MOST: Final = 200
 _STATES: Final = ("queued", "running", "learned", "failed")
 _BUSY: Final = ("queued", "running")
+_SHOWN_CHANGES: Final = 5
 _SHOWN_TEXTS: Final = 50
 """Of more samples, the questions are not shown: each has a row in the audit log."""
 
@@ -79,6 +81,11 @@ class BookFacts:
         """Whether a person has something to decide."""
         return bool(self.candidates or self.reviews)
 
+    @property
+    def recent(self) -> Sequence[HistoryEntry]:
+        """The newest versions that changed something."""
+        return self.overview.recent[:_SHOWN_CHANGES]
+
 
 @final
 class RunPages:
@@ -103,7 +110,12 @@ class RunPages:
     def home(self, request: Request, visitor: Visitor) -> Response:
         """Show each book at a glance."""
         facts = [found for name in self._site.books(visitor) if (found := self._facts(name)) is not None]
-        page = self._site.page(request, visitor, "service_home.html", facts=facts)
+        said = {
+            name: self._site.said(request, visitor, name, samples_of(fact.recent))
+            for fact in facts
+            for name in [fact.overview.book.name]
+        }
+        page = self._site.page(request, visitor, "service_home.html", facts=facts, said=said)
         return preparing(page, [fact.overview.book.reader for fact in facts])
 
     def runs(self, request: Request, visitor: Visitor) -> Response:
