@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AUTOGEN_WITH_TOOL", "FRAMEWORKS", "NODE"]
+__all__ = ["FRAMEWORKS", "NODE", "WITH_TOOL"]
 
 _ASK = "How is the weather in Paris?"
 
@@ -65,7 +65,8 @@ print(found.messages[-1].content)
 }
 """The programs in Python, by the package that they import."""
 
-AUTOGEN_WITH_TOOL = f"""
+WITH_TOOL = {
+    "autogen_agentchat": f"""
 import asyncio, os
 from autogen_agentchat.agents import AssistantAgent
 from autogen_ext.models.openai import OpenAIChatCompletionClient
@@ -81,8 +82,25 @@ async def main():
         print(type(message).__name__, getattr(message, "content", ""))
 
 asyncio.run(main())
-"""
-"""An agent of AutoGen that streams its answers and calls a tool; it prints every event."""
+""",
+    "ag2": f"""
+import asyncio
+from ag2 import Agent
+from ag2.config import OpenAIConfig
+
+def weather(city: str) -> str:
+    \"\"\"Return the weather.\"\"\"
+    print("weather in", city)
+    return "rain"
+
+async def main():
+    agent = Agent("a", config=OpenAIConfig(model="gpt-4o", streaming=True), tools=[weather])
+    print((await agent.ask({_ASK!r})).body)
+
+asyncio.run(main())
+""",
+}
+"""Agents that stream their answers and call a tool, by the package that they import."""
 
 NODE = f"""
 import {{ createOpenAI }} from "@ai-sdk/openai";

@@ -1,4 +1,4 @@
-"""A model for the three APIs that calls the tool `weather` once, where there are tools, and then answers."""
+"""A model for the four APIs that calls the tool `weather` once, where there are tools, and then answers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def model(seen: Seen) -> Raw:
     body = seen.data
     if seen.path.partition("?")[0].endswith("/chat/completions"):
         return _chat(body)
+    if "/models/" in seen.path:
+        return _gemini(body, seen.path)
     return _responses(body) if seen.path.endswith("/responses") else _anthropic(body)
 
 
@@ -130,6 +132,21 @@ def _anthropic(body: dict[str, Any]) -> Raw:
     ]
     pieces = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
     return Raw(pieces, headers={"content-type": "text/event-stream"})
+
+
+def _gemini(body: dict[str, Any], path: str) -> Raw:
+    has_result = any("functionResponse" in part for part in body["contents"][-1]["parts"])
+    parts: list[list[dict[str, Any]]] = [[{"text": piece}] for piece in _pieces(ANSWER)]
+    if body.get("tools") and not has_result:
+        parts = [[{"functionCall": {"name": "weather", "args": ARGUMENTS}, "thoughtSignature": "c2ln"}]]
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13}
+    candidates: list[dict[str, Any]] = [{"content": {"role": "model", "parts": piece}, "index": 0} for piece in parts]
+    candidates[-1]["finishReason"] = "STOP"
+    if "stream" in path:
+        chunks = [{"candidates": [one], "usageMetadata": usage, "modelVersion": "m"} for one in candidates]
+        return in_events(*chunks) if "alt=sse" in path else in_json(chunks)
+    whole = {"role": "model", "parts": parts[0] if len(parts) == 1 else [{"text": ANSWER}]}
+    return in_json({"candidates": [{"content": whole, "finishReason": "STOP"}], "usageMetadata": usage})
 
 
 def compressed(seen: Seen) -> Raw:

@@ -134,6 +134,31 @@ def anthropic_async(url: str) -> object:
     return asyncio.run(ask())
 
 
+def gemini(url: str) -> object:
+    with _gemini(url) as client:
+        return client.models.generate_content(model="m", contents=QUESTION).text
+
+
+def gemini_tools(url: str) -> object:
+    from google.genai import types
+
+    declaration: Any = {"name": "weather", "parameters_json_schema": _SCHEMA}
+    tool = types.Tool(function_declarations=[declaration])
+    config = types.GenerateContentConfig(system_instruction="Be brief.", tools=[tool])
+    with _gemini(url) as client:
+        chat = client.chats.create(model="m", config=config)
+        asked = [chunk.function_calls for chunk in chat.send_message_stream(QUESTION)]
+        result = types.Part.from_function_response(name="weather", response={"output": _RESULT})
+        return [asked, [chunk.text for chunk in chat.send_message_stream(result)]]
+
+
+def _gemini(url: str) -> Any:
+    from google import genai
+    from google.genai import types
+
+    return genai.Client(api_key=KEY, vertexai=False, http_options=types.HttpOptions(base_url=url))
+
+
 def langchain_openai(url: str) -> object:
     from langchain.agents import create_agent
     from langchain_openai import ChatOpenAI
@@ -154,7 +179,7 @@ AGENTS: dict[str, Callable[[str], object]] = {
     for agent in (
         *(openai_chat, openai_image, openai_tools, openai_streamed_tools, openai_structured, openai_async),
         *(openai_responses, openai_continued_responses),
-        *(anthropic_messages, anthropic_tools, anthropic_async, langchain_openai),
+        *(anthropic_messages, anthropic_tools, anthropic_async, gemini, gemini_tools, langchain_openai),
     )
 }
 """The agents by their names."""

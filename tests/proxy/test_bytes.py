@@ -31,6 +31,8 @@ STREAM = in_events({"choices": [{"index": 0, "delta": {"content": "Hel"}}]}, {"c
         ("/v1/responses", b'{"input":"Hi","tools":[{"type":"web_search"}]}'),
         ("/v1/messages?beta=true", ODD),
         ("/v1/embeddings", b'{"input":"x"}'),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse", b'{"contents": [{"parts": [{"text": "\\u00e9"}] }]}'),
+        ("/v1beta/models/m:countTokens", b'{"contents": []}'),
         ("/v1/files", bytes(range(256)) * 1000),
     ],
 )
@@ -156,6 +158,37 @@ def test_an_address_with_a_path_replaces_v1(tmp_path: Path) -> None:
         with world(tmp_path, reply) as plain, world(folder, reply, upstream=plain.server.url + path) as proxy:
             httpx.post(f"{proxy.api}/chat/completions", content=ODD)
     assert seen == ["/v1/chat/completions"] * 4 + ["/v1beta/openai/chat/completions"]
+
+
+GEMINI = b'{"contents": [{"role": "user", "parts": [{"text": "The weather?"}]}], "generationConfig": {"topP": 1e0}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"}", None),
+        (b', "systemInstruction": {"role": "user", "parts": [ {"text": "Be brief."}', b"] }}"),
+        (b', "system_instruction": {"parts": [{"text": "Be brief."}', b"]}}"),
+    ],
+)
+def test_a_request_to_gemini_gets_skills_as_a_part_of_the_system_text(
+    tmp_path: Path, before: bytes, after: bytes | None
+) -> None:
+    with world(tmp_path, lambda _: in_json({"candidates": []}), skills=[SKILL]) as proxy:
+        httpx.post(f"{proxy.address}/v1beta/models/m:generateContent", content=GEMINI + before + (after or b""))
+    [seen] = proxy.server.seen
+    if after is None:
+        assert seen.body.startswith(GEMINI + b',"systemInstruction":{"parts": [{"text": "# Skills')
+    else:
+        assert seen.body.startswith(GEMINI + before) and seen.body.endswith(after)
+    assert seen.body.count(SKILL.encode()) == 1 and seen.data["generationConfig"] == {"topP": 1.0}
+
+
+@pytest.mark.parametrize("more", [b', "cachedContent": "cachedContents/7"}', b', "systemInstruction": "no content"}'])
+def test_a_request_to_gemini_that_cannot_have_skills_passes_unchanged(tmp_path: Path, more: bytes) -> None:
+    with world(tmp_path, lambda _: in_json({"candidates": []}), skills=[SKILL]) as proxy:
+        httpx.post(f"{proxy.address}/v1beta/models/m:generateContent", content=GEMINI + more)
+    assert [seen.body for seen in proxy.server.seen] == [GEMINI + more]
 
 
 WEATHER = b'{"model": "m", "messages": [{"role": "user", "content": "What is the weather in Bremen?"}]}'

@@ -16,8 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ace.integrations import JobQueue
+from ace.cli import main
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, JobQueue
 from ace.skillbook import Skillbook
+from ace.skillbook.selection import estimate_tokens
+from ace_proxy.recording import Recorder
 from tests.support.command_line import ACE, Done, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
@@ -131,6 +134,35 @@ def test_recording_and_skills_can_be_had_alone(project: Project) -> None:
     assert len(project.recorded()) == 1
     alone, with_skills = project.asked()
     assert LESSON not in alone.text and LESSON in with_skills.text
+
+
+def test_the_skills_of_a_call_are_within_the_budget(project: Project) -> None:
+    with Skillbook.open(project.folder / "skills.db") as book:
+        for number in range(40):
+            book.add_skill("lessons", f"For the weather of town {number}, take umbrella {number}.")
+    shown = []
+    for budget in ("100", "400", "100000"):
+        project.run_agent("--skills-only", "--skill-budget", budget)
+        system = project.asked()[-1].messages[0]["content"]
+        skills = system.partition(SKILLBOOK_USAGE_INSTRUCTIONS)[2]
+        assert estimate_tokens(skills) <= int(budget)
+        shown.append(skills.count("For the weather of town"))
+    assert 0 < shown[0] < shown[1] < shown[2] == 40
+
+
+def test_a_conversation_is_learned_from_after_two_minutes_of_silence(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def recorder(*arguments: Any, silence: float, **settings: Any) -> Recorder:
+        waits.append(silence)
+        return Recorder(*arguments, silence=silence, **settings)
+
+    monkeypatch.setattr("ace_proxy.recording.Recorder", recorder)
+    monkeypatch.chdir(project.folder)
+    assert main(["proxy", "--learn-later", "--", "true"]) == 0
+    assert waits == [120.0]
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,33 @@ def test_of_two_conversations_with_the_same_beginning_the_system_text_decides(tm
     assert [spoken(run) for run in runs] == [["one", "answer to one", "two", "answer to two"], ["one", "answer to one"]]
 
 
+def test_a_message_that_a_program_moves_along_at_the_end_does_not_divide_a_run(tmp_path: Path) -> None:
+    one, answer, two = said("user", "one"), said("assistant", "seven"), said("user", "two")
+    moving = [said("user", f"<session_context>At 10:0{minute}</session_context>") for minute in range(4)]
+    with world(tmp_path, lambda _: chat("seven")) as proxy:
+        ask(proxy, one, moving[0])
+        ask(proxy, one, answer, two, moving[1])
+        ask(proxy, one, answer, two, answer, moving[2])
+        ask(proxy, one, moving[3])  # asked again, it is another run
+        ask(proxy, one, moving[3])
+        runs = proxy.runs()
+    assert [spoken(run) for run in runs] == [["one", "seven", "two", "seven", "seven"]] + [["one", "seven"]] * 2
+
+
+def test_a_message_of_a_program_that_stays_is_recorded_once(tmp_path: Path) -> None:
+    messages = [said("user", "one"), said("assistant", "answer to one"), said("user", "Observation: 7")]
+    with world(tmp_path, echo) as proxy:
+        ask(proxy, *messages[:1])
+        ask(proxy, *messages)
+        messages += [said("assistant", "answer to Observation: 7"), said("user", "Observation: 8")]
+        ask(proxy, *messages)
+        [run] = proxy.runs()
+    assert [step.content for step in run.steps] == [
+        *("one", "answer to one", "Observation: 7", "answer to Observation: 7"),
+        *("Observation: 8", "answer to Observation: 8"),
+    ]
+
+
 def test_a_session_joins_calls_that_share_nothing(tmp_path: Path) -> None:
     ours, theirs = {"x-ace-session": "ours"}, {"x-ace-session": "theirs"}
     with world(tmp_path, echo) as proxy:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.framework_agents import AUTOGEN_WITH_TOOL, FRAMEWORKS, NODE
+from tests.proxy.framework_agents import FRAMEWORKS, NODE, WITH_TOOL
 from tests.proxy.model import ANSWER, model
 from tests.proxy.world import KEY, SKILL, world
 from tests.requirement import missing
@@ -63,12 +63,19 @@ def test_a_framework_works_through_the_proxy(tmp_path: Path, package: str) -> No
     check([PYTHON, "-c", FRAMEWORKS[package]], tmp_path, tmp_path)
 
 
-def test_an_agent_of_autogen_streams_and_calls_a_tool_through_the_proxy(tmp_path: Path) -> None:
-    require("autogen_agentchat")
-    command = [PYTHON, "-c", AUTOGEN_WITH_TOOL]
+@pytest.mark.parametrize(
+    ("package", "printed"),
+    [
+        ("autogen_agentchat", ["ToolCallExecutionEvent", "ModelClientStreamingChunkEvent"]),
+        ("ag2", ["weather in Paris"]),
+    ],
+)
+def test_an_agent_streams_and_calls_a_tool_through_the_proxy(tmp_path: Path, package: str, printed: list[str]) -> None:
+    require(package)
+    command = [PYTHON, "-c", WITH_TOOL[package]]
     with world(tmp_path, model, skills=[SKILL]) as proxy:
         direct = run(command, proxy.server.url, tmp_path)
-        assert "ToolCallExecutionEvent" in direct and "ModelClientStreamingChunkEvent" in direct and ANSWER in direct
+        assert [text for text in (*printed, ANSWER) if text not in direct] == []
         proxy.server.seen.clear()
         assert run(command, proxy.address, tmp_path) == direct
         assert [(seen.data["stream"], seen.body.count(SKILL.encode())) for seen in proxy.server.seen] == [(True, 1)] * 2

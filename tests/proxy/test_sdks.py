@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anthropic
+import httpx
 import openai
 import pytest
+from google.genai.errors import ClientError
 
 from tests.proxy.model import ANSWER, compressed, model
 from tests.proxy.sdk_agents import AGENTS, QUESTION
@@ -52,6 +54,8 @@ def test_every_call_of_an_agent_has_the_same_skills_once_and_its_run_is_recorded
 
 def system_of(request: Seen) -> str:
     body = request.data
+    if "contents" in body:
+        return str(body["systemInstruction"])
     if "messages" not in body:
         return str(body["instructions"])
     return json.dumps(body["system"]) if "system" in body else str(body["messages"][0])
@@ -74,10 +78,12 @@ def test_keys_are_nowhere(tmp_path: Path) -> None:
         return in_json({"error": {"message": f"Incorrect API key provided: {KEY}"}}, 401)
 
     with world(tmp_path, leaking) as proxy:  # type: ignore[arg-type]
-        for name in ("openai_chat", "anthropic_messages"):
-            with pytest.raises((openai.AuthenticationError, anthropic.AuthenticationError)):
+        for name in ("openai_chat", "anthropic_messages", "gemini"):
+            with pytest.raises((openai.AuthenticationError, anthropic.AuthenticationError, ClientError)):
                 AGENTS[name](proxy.address)
-        assert len(proxy.runs()) == 2
+        path = f"/v1beta/models/m:generateContent?key={KEY}"
+        httpx.post(proxy.address + path, json={"contents": [{"parts": [{"text": "Hi"}]}]})
+        assert len(proxy.runs()) == 4
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files and [path for path in files if KEY.encode() in path.read_bytes()] == []
     assert KEY not in str(proxy.told)

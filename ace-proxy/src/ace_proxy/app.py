@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import parse_qs
 
 import httpx
 from starlette.datastructures import Headers
@@ -18,7 +19,7 @@ from starlette.responses import JSONResponse
 from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, is_loopback
 from ace.logs import spoken_by_user
 from ace_proxy.conversations import Conversation, Conversations
-from ace_proxy.dialects import Dialect, dialect_of, text_in_content
+from ace_proxy.dialects import Dialect, Provider, dialect_of, model_of, text_in_content
 from ace_proxy.json_body import JsonBody
 from ace_proxy.recording import Call, Recorder
 
@@ -44,7 +45,7 @@ _OF_CONNECTION: Final = frozenset(
 )
 """Headers that concern one connection, and not the message."""
 _OF_REQUEST: Final = _OF_CONNECTION | {b"host", b"content-length", b"expect"}
-_KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key")
+_KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _SHORTEST_KEY: Final = 8
 _OUTCOMES: Final = ("success", "failure")
 _IDS: Final = re.compile(r'"id"\s*:\s*"([^"\\]{1,200})"')
@@ -134,9 +135,6 @@ class Proxy:
         headers = Headers(scope=scope)
         path = scope["raw_path"].decode("ascii").partition("?")[0]
         dialect = dialect_of(path) if scope["method"] == "POST" else None
-        is_anthropic = path.startswith("/v1/messages") or "anthropic-version" in headers
-        if dialect is not None:
-            is_anthropic = dialect.name == "anthropic"
         call: Call | None = None
         is_changed = False
         try:
@@ -148,7 +146,7 @@ class Proxy:
             else:
                 received = b"".join([piece async for piece in _pieces(receive)])
                 whole = _decompressed(received, headers)
-                prepared, call = await self._prepared(dialect, whole, headers)
+                prepared, call = await self._prepared(dialect, whole, scope)
                 is_changed = prepared is not whole
                 body = prepared if is_changed else received
                 length = str(len(body))
@@ -156,14 +154,15 @@ class Proxy:
             return
         request = httpx.Request(
             scope["method"],
-            self._upstream.address(path, scope["query_string"], is_anthropic=is_anthropic),
+            self._upstream.address(path, scope["query_string"], _provider_of(dialect, path, headers)),
             headers=_headers_for(scope, length, is_changed=is_changed),
             content=body,
         )
         await self._exchange(request, receive if isinstance(body, bytes) else None, send, call)
 
-    async def _prepared(self, dialect: Dialect, whole: bytes, headers: Headers) -> tuple[bytes, Call | None]:
+    async def _prepared(self, dialect: Dialect, whole: bytes, scope: Scope) -> tuple[bytes, Call | None]:
         """Return the body to send, and the call to record. A body that cannot be read is the provider's affair."""
+        headers = Headers(scope=scope)
         try:
             body = JsonBody.read(whole)
         except (ValueError, RecursionError):
@@ -182,10 +181,10 @@ class Proxy:
         call = Call(
             conversation,
             dialect.name,
-            _text_of(body.get("model")),
+            model_of(body, scope["path"]),
             system,
             new,
-            secrets=_keys_in(headers),
+            secrets=_keys_in(headers, scope["query_string"]),
             outcome=outcome if outcome in _OUTCOMES else "",
         )
         if headers.get("x-ace-skills", "").lower() == "off" or SKILLBOOK_USAGE_INSTRUCTIONS in system:
@@ -299,17 +298,31 @@ def _headers_for(scope: Scope, length: str | None, *, is_changed: bool) -> list[
     return kept if length is None else [*kept, (b"content-length", length.encode())]
 
 
-def _keys_in(headers: Headers) -> list[str]:
+def _provider_of(dialect: Dialect | None, path: str, headers: Headers) -> Provider:
+    """Return whose API a request is for: of one that is not a model call, by its path or a header of the SDK."""
+    if dialect is not None:
+        return dialect.provider
+    if path.startswith("/v1/messages") or "anthropic-version" in headers:
+        return "anthropic"
+    return "google" if path.startswith("/v1beta/") or "x-goog-api-key" in headers else "openai"
+
+
+def _keys_in(headers: Headers, query: bytes) -> list[str]:
     found = [headers.get(name, "").rpartition(" ")[2] for name in _KEY_HEADERS]
+    found += parse_qs(query.decode("ascii", "replace")).get("key", ())  # of the Gemini API
     return [key for key in found if len(key) >= _SHORTEST_KEY]
 
 
 def _request_in(items: Sequence[Any]) -> str:
     """Return the last words of a person; of anyone, if a program sends everything in the role of the user."""
-    said = [text_in_content(item.get("content")) for item in items if item.get("role") == "user"]
-    spoken = [spoken_by_user(text) for text in said]
-    words = [text for speaker, text in spoken if speaker == "person" and text]
-    return next(reversed(words or said), "")
+    said = (text_in_content(item.get("content")) for item in reversed(items) if item.get("role") == "user")
+    last: str | None = None
+    for text in said:  # from the end: reading all messages of a long conversation takes longer than decoding them
+        last = text if last is None else last
+        speaker, words = spoken_by_user(text)
+        if speaker == "person" and words:
+            return words
+    return last or ""
 
 
 def _decoded_beginning(chunk: bytes, headers: Mapping[str, str]) -> str:

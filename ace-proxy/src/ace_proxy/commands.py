@@ -52,9 +52,9 @@ def proxy(
 ) -> int:
     """Add skills to the model calls of any agent, and learn from its runs.
 
-    The agent, in any language, sends its calls to the proxy instead of OpenAI or Anthropic. The skills that fit are
-    added to the system text; everything else passes unchanged. Calls are joined to conversations. Two minutes after the
-    last call of a conversation, or when the program ends, it is learned from in the background.
+    The agent, in any language, sends its calls to the proxy instead of OpenAI, Anthropic or Google. The skills that fit
+    are added to the system text; everything else passes unchanged. Calls are joined to conversations. Two minutes after
+    the last call of a conversation, or when the program ends, it is learned from in the background.
 
     For example:
 
@@ -63,10 +63,10 @@ def proxy(
         ace proxy --record-only -- node agent.js
 
     Args:
-        program: A program and its arguments, after --. It gets the address in OPENAI_BASE_URL and ANTHROPIC_BASE_URL,
-            and the proxy ends with it.
-        upstream: Where the calls are sent. By default, the address in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, else that
-            of the provider.
+        program: A program and its arguments, after --. It gets the address in OPENAI_BASE_URL, ANTHROPIC_BASE_URL and
+            GOOGLE_GEMINI_BASE_URL, and the proxy ends with it.
+        upstream: Where the calls are sent. By default, the address in OPENAI_BASE_URL, ANTHROPIC_BASE_URL or
+            GOOGLE_GEMINI_BASE_URL, else that of the provider.
         record_only: Add no skills, and learn nothing before ace learn --from-proxy.
         skills_only: Record nothing.
         learn_later: Learn nothing before ace learn --from-proxy.
@@ -158,6 +158,7 @@ def _wait(address: str) -> int:
     print_text(f"export OPENAI_BASE_URL={address}/v1")
     print_text(f"export ANTHROPIC_BASE_URL={address}")
     note("ace proxy: set these two variables where your agent runs; Ctrl-C ends the proxy")
+    note(f"ace proxy: agents on the Gemini API take GOOGLE_GEMINI_BASE_URL={address}")
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
     return DONE

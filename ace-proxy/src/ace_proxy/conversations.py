@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from ace.integrations import Record
+from ace.logs import spoken_by_user
+from ace_proxy.dialects import text_in_content
 
 __all__ = ["Conversation", "Conversations"]
 
+_MARKS: Final = ("cache_control", "thoughtSignature")
+"""What clients add to the messages of a request, and omit from the same messages later."""
 _MOST: Final = 2_000
 """How many conversations are remembered after they were handed over. A forgotten one that continues is a new run."""
 
@@ -29,6 +33,8 @@ class Conversation:
     """The session that the client named; empty if it named none."""
     digests: list[bytes] = field(default_factory=list)
     """What identifies the first, the first two, ... and all messages of the last call; without a session, the last."""
+    lasting: bytes = b""
+    """The same without what a program has added at the end, which it may replace in the next call."""
     response_ids: list[str] = field(default_factory=list)
     """The ids of the last response, by which the next call may continue it."""
     system: bytes = b""
@@ -82,13 +88,14 @@ class Conversations:
             response_id: The id of the response that the call continues.
         """
         digests = list(_digests(api, items))
+        lasting = _lasting(items)
         marked = hashlib.blake2b(system.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
-            found, known = self._find(digests, marked, session, response_id)
+            found, known = self._find(digests, lasting, marked, session, response_id)
             if found is None:
                 found = Conversation(session=session)
                 self._add(found)
-            self._set_head(found, digests)
+            self._set_head(found, digests, lasting)
             found.system = marked
             found.in_flight += 1
             found.has_failed = False
@@ -161,7 +168,7 @@ class Conversations:
         return found
 
     def _find(
-        self, digests: Sequence[bytes], system: bytes, session: str, response_id: str
+        self, digests: Sequence[bytes], lasting: int, system: bytes, session: str, response_id: str
     ) -> tuple[Conversation | None, int]:
         """Return the conversation that a call continues, and how many of the call's messages it has already."""
         if session:
@@ -170,11 +177,12 @@ class Conversations:
         if response_id:  # the client sends only what is new
             return self._by_response.get(response_id), 0
         for known in range(len(digests), 0, -1):
-            is_whole = known == len(digests)
+            digest = digests[known - 1]
             fitting = [
                 conversation
-                for conversation in self._by_head.get(digests[known - 1], ())
-                if conversation.has_failed or not is_whole
+                for conversation in self._by_head.get(digest, ())
+                # The same request again is another conversation, unless it is a retry.
+                if conversation.has_failed or known < (len(digests) if digest in conversation.digests else lasting)
             ]
             if fitting:
                 return max(fitting, key=lambda one: (one.system == system, one.last_active)), known
@@ -196,20 +204,23 @@ class Conversations:
         for response_id in conversation.response_ids:
             self._by_response.pop(response_id, None)
 
-    def _set_head(self, conversation: Conversation, digests: list[bytes]) -> None:
+    def _set_head(self, conversation: Conversation, digests: list[bytes], lasting: int) -> None:
         self._remove_head(conversation)
-        # One without a name is found by its last digest only, and a named one by its name only.
-        conversation.digests = digests if conversation.session else digests[-1:]
-        if digests and not conversation.session:
-            self._by_head.setdefault(digests[-1], []).append(conversation)
+        if conversation.session or not digests:  # a named one is found by its name only
+            conversation.digests = digests
+            return
+        conversation.digests = digests[-1:]
+        conversation.lasting = digests[lasting - 1]
+        for head in {digests[-1], conversation.lasting}:
+            self._by_head.setdefault(head, []).append(conversation)
 
     def _remove_head(self, conversation: Conversation) -> None:
-        head = conversation.digests[-1] if conversation.digests else b""
-        others = self._by_head.get(head, [])
-        if conversation in others:
-            others.remove(conversation)
-        if not others:
-            self._by_head.pop(head, None)
+        for head in {*conversation.digests[-1:], conversation.lasting}:
+            others = self._by_head.get(head, [])
+            if conversation in others:
+                others.remove(conversation)
+            if not others:
+                self._by_head.pop(head, None)
 
 
 def _common(first: Sequence[bytes], second: Sequence[bytes]) -> int:
@@ -218,6 +229,16 @@ def _common(first: Sequence[bytes], second: Sequence[bytes]) -> int:
         (place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
         min(len(first), len(second)),
     )
+
+
+def _lasting(items: Sequence[Record]) -> int:
+    """Return the number of messages before those of a program at the end; that of all if there are no others."""
+    for number in range(len(items), 0, -1):
+        item = items[number - 1]
+        text = text_in_content(item.get("content"))
+        if item.get("role") != "user" or not text or spoken_by_user(text)[0] == "person":
+            return number
+    return len(items)
 
 
 def _digests(api: str, items: Sequence[Record]) -> Iterator[bytes]:
@@ -231,7 +252,8 @@ def _digests(api: str, items: Sequence[Record]) -> Iterator[bytes]:
 def _parts(item: Record) -> Iterable[str]:
     """Return the texts that identify a message.
 
-    Clients move the marks of their cache from message to message, and write a message of one text in two forms.
+    Clients move marks, such as those of their cache, from message to message, and write a message of one text in two
+    forms.
     """
     content = item.get("content")
     role = item.get("role")
@@ -242,11 +264,11 @@ def _parts(item: Record) -> Iterable[str]:
 
 
 def _parts_of_fields(item: Record, content: object) -> Iterator[str]:
-    yield json.dumps({name: value for name, value in item.items() if name not in ("content", "cache_control")})
+    yield json.dumps({name: value for name, value in item.items() if name != "content" and name not in _MARKS})
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, dict) and isinstance(block.get("text"), str):
             yield block["text"]
         elif isinstance(block, dict):
-            yield json.dumps({name: value for name, value in block.items() if name != "cache_control"})
+            yield json.dumps({name: value for name, value in block.items() if name not in _MARKS})
         else:
             yield block if isinstance(block, str) else json.dumps(block)

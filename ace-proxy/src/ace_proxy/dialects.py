@@ -1,19 +1,23 @@
-"""What the proxy must know about the three APIs: where the system text is, and which items make the conversation."""
+"""What the proxy must know about the four APIs: where the system text is, and which items make the conversation."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ace_proxy.json_body import JsonBody, Value
 
-__all__ = ["DIALECTS", "Dialect", "Fields", "dialect_of", "text_in_content"]
+__all__ = ["DIALECTS", "Dialect", "Fields", "Provider", "dialect_of", "model_of", "text_in_content"]
 
 Fields = Mapping[str, Any]
 """A JSON object."""
+Provider: TypeAlias = Literal["openai", "anthropic", "google"]
+"""Whose API it is."""
 
 _SYSTEM_ROLES: Final = ("system", "developer")
+_MODEL_IN_PATH: Final = re.compile(r"/models/([^/:]+):")
 
 
 class Dialect(Protocol):
@@ -21,8 +25,10 @@ class Dialect(Protocol):
 
     name: str
     """Its name in a recorded run."""
-    path: str
-    """How the path of its calls ends."""
+    provider: Provider
+    """Whose addresses its calls go to."""
+    paths: tuple[str, ...]
+    """How the paths of its calls end."""
 
     def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
         """Return the system text of a request, which may be empty, and the other messages."""
@@ -45,7 +51,8 @@ class _OpenAIChat:
     """Chat completions of OpenAI. The system text is a message."""
 
     name = "openai-chat"
-    path = "/chat/completions"
+    provider: Provider = "openai"
+    paths: tuple[str, ...] = ("/chat/completions",)
 
     def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
         system, others = _separate(_records(body.get("messages")))
@@ -80,7 +87,8 @@ class _OpenAIResponses:
     """Responses of OpenAI. The system text is a field; further messages of the role `developer` may follow."""
 
     name = "openai-responses"
-    path = "/responses"
+    provider: Provider = "openai"
+    paths: tuple[str, ...] = ("/responses",)
 
     def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
         system, others = _separate(_input(body))
@@ -117,7 +125,8 @@ class _AnthropicMessages:
     """Messages of Anthropic. The system text is a field: a text, or a list of blocks."""
 
     name = "anthropic"
-    path = "/messages"
+    provider: Provider = "anthropic"
+    paths: tuple[str, ...] = ("/messages",)
 
     def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
         return text_in_content(body.get("system")), _records(body.get("messages"))
@@ -147,7 +156,44 @@ class _AnthropicMessages:
         return [{"role": "assistant", "content": content}] if content else []
 
 
-DIALECTS: Final[tuple[Dialect, ...]] = (_OpenAIChat(), _OpenAIResponses(), _AnthropicMessages())
+class _GeminiContents:
+    """Contents of the Gemini API. The system text is a field, a list of parts."""
+
+    name = "gemini"
+    provider: Provider = "google"
+    paths: tuple[str, ...] = (":generateContent", ":streamGenerateContent")
+    _system = ("systemInstruction", "system_instruction")
+
+    def conversation(self, body: JsonBody) -> tuple[str, Sequence[Fields]]:
+        system = next((value for name in self._system if isinstance(value := body.get(name), dict)), {})
+        return text_in_content(system.get("parts")), [_as_message(item) for item in _records(body.get("contents"))]
+
+    def with_system(self, body: JsonBody, addition: str) -> bytes:
+        if body.get("cachedContent") or body.get("cached_content"):
+            return body.raw  # the cache has the system text, and the API rejects another one beside it
+        name = next((name for name in self._system if body.get(name) is not None), self._system[0])
+        if body.get(name) is None:
+            return body.with_member(name, {"parts": [{"text": addition}]})
+        place = body.members[name]
+        parts = body.members_of(place).get("parts") if isinstance(place.value, dict) else None
+        if parts is None or not isinstance(parts.value, list):
+            return body.raw  # the API rejects it
+        return body.with_item(parts, {"text": addition})
+
+    def answer(self, response: Fields) -> Sequence[Fields]:
+        return self.streamed_answer(iter([response]))
+
+    def streamed_answer(self, events: Iterator[Fields]) -> Sequence[Fields]:
+        parts: list[dict[str, Any]] = []
+        for event in events:
+            for candidate in _records(event.get("candidates"))[:1]:
+                content = candidate.get("content")
+                for part in _records(content.get("parts")) if isinstance(content, dict) else ():
+                    _add_part(parts, part)
+        return [{"role": "assistant", "content": parts}] if parts else []
+
+
+DIALECTS: Final[tuple[Dialect, ...]] = (_OpenAIChat(), _OpenAIResponses(), _AnthropicMessages(), _GeminiContents())
 """All APIs whose calls are recorded and get skills; every other request is only passed on."""
 
 
@@ -161,7 +207,23 @@ def dialect_of(path: str) -> Dialect | None:
         >>> dialect_of("/v1/messages").name, dialect_of("/v1/messages/count_tokens")
         ('anthropic', None)
     """
-    return next((dialect for dialect in DIALECTS if path.endswith(dialect.path)), None)
+    return next((dialect for dialect in DIALECTS if path.endswith(dialect.paths)), None)
+
+
+def model_of(body: JsonBody, path: str) -> str:
+    """Return the model of a request, which the Gemini API has in the path; empty if it names none.
+
+    Args:
+        body: The request.
+        path: Its path.
+
+    Example:
+        >>> model_of(JsonBody.read(b"{}"), "/v1beta/models/gemini-3-pro:generateContent")
+        'gemini-3-pro'
+    """
+    named = body.get("model")
+    found = _MODEL_IN_PATH.search(path)
+    return named if isinstance(named, str) else found[1] if found else ""
 
 
 def _input(body: JsonBody) -> Sequence[Fields]:
@@ -171,6 +233,12 @@ def _input(body: JsonBody) -> Sequence[Fields]:
 
 def _records(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _as_message(content: Fields) -> Fields:
+    """Return a content of the Gemini API with the names that the other APIs use."""
+    role = content.get("role", "user")
+    return {"role": "assistant" if role == "model" else role, "content": content.get("parts")}
 
 
 def _is_system(item: Fields) -> bool:
@@ -234,6 +302,16 @@ def _add_delta(block: dict[str, Any], delta: Fields) -> None:
             block[name] = block.get(name, "") + delta[name]
     if isinstance(delta.get("partial_json"), str):
         block["partial_json"] = block.get("partial_json", "") + delta["partial_json"]
+
+
+def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
+    """Add a part of a response, or a piece of one that is streamed: texts that follow each other are one."""
+    before = parts[-1] if parts else {}
+    is_piece = all(isinstance(one.get("text"), str) for one in (before, part))
+    if is_piece and before.get("thought") == part.get("thought"):
+        before["text"] += part["text"]
+    else:
+        parts.append(dict(part))
 
 
 def _with_input(block: dict[str, Any]) -> dict[str, Any]:

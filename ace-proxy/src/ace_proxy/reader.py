@@ -119,14 +119,18 @@ def _answer_in(line: Record, dialect: Dialect) -> Sequence[Record]:
     text = text_in(line, "response")
     if line.get("is_stream"):
         return dialect.streamed_answer(_events_in(text))
-    response = _object_in(text)
-    return [] if response is None else dialect.answer(response)
+    response = _json_in(text)
+    if isinstance(response, list):  # a stream of the Gemini API that is not one of events
+        return dialect.streamed_answer(item for item in response if isinstance(item, dict))
+    return dialect.answer(response) if isinstance(response, dict) else []
 
 
 def _error_in(line: Record) -> str:
     """Return the error of a call without an answer."""
     text = text_in(line, "response")
-    error = (_object_in(text) or {}).get("error")
+    response = _json_in(text)
+    first = response[0] if isinstance(response, list) and response else response  # of a stream of the Gemini API
+    error = first.get("error") if isinstance(first, dict) else None
     message = text_in(error, "message") if isinstance(error, dict) else ""
     return f"the model call failed with status {number_in(line, 'status') or 0:g}: {message or text[:500]}".strip()
 
@@ -141,8 +145,12 @@ def _events_in(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
+    found = _json_in(text)
+    return found if isinstance(found, dict) else None
+
+
+def _json_in(text: str) -> Any:
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None

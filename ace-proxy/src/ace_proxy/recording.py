@@ -39,7 +39,7 @@ _SHORTEST_WAIT: Final = 0.5
 """How often silent conversations are looked for: several are handed over together, as a learner takes time to start."""
 _LONGEST_DATA: Final = 1_000
 """Longer texts that are data and not words, such as images, are not recorded."""
-_DATA_KEYS: Final = ("data", "image_url", "url", "file_data", "encrypted_content", "signature")
+_DATA_KEYS: Final = ("data", "image_url", "url", "file_data", "encrypted_content", "signature", "thoughtSignature")
 _IGNORES_ALL: Final = "# Written by ace: recorded conversations are not part of the project.\n*\n"
 
 

@@ -69,7 +69,13 @@ def environment_for(address: str, environ: Mapping[str, str]) -> dict[str, str]:
         environ: The environment of this process.
     """
     direct = {name: ",".join(filter(None, (environ.get(name, ""), "127.0.0.1"))) for name in ("NO_PROXY", "no_proxy")}
-    return {**environ, **direct, "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address}
+    return {
+        **environ,
+        **direct,
+        "OPENAI_BASE_URL": f"{address}/v1",
+        "ANTHROPIC_BASE_URL": address,
+        "GOOGLE_GEMINI_BASE_URL": address,
+    }
 
 
 def run_program(command: Sequence[str], address: str) -> int:

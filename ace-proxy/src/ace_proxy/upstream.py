@@ -9,11 +9,13 @@ from typing import Final
 import httpx
 
 from ace.integrations import UsageError, is_loopback
+from ace_proxy.dialects import Provider
 
 __all__ = ["Upstream"]
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _ANTHROPIC: Final = "https://api.anthropic.com"
+_GOOGLE: Final = "https://generativelanguage.googleapis.com"
 _VERSION: Final = "/v1"
 
 
@@ -23,9 +25,9 @@ class Upstream:
 
     Example:
         >>> upstream = Upstream.chosen("", {})
-        >>> str(upstream.address("/v1/chat/completions", b"", is_anthropic=False))
+        >>> str(upstream.address("/v1/chat/completions", b"", "openai"))
         'https://api.openai.com/v1/chat/completions'
-        >>> str(upstream.address("/v1/messages", b"beta=true", is_anthropic=True))
+        >>> str(upstream.address("/v1/messages", b"beta=true", "anthropic"))
         'https://api.anthropic.com/v1/messages?beta=true'
     """
 
@@ -33,6 +35,8 @@ class Upstream:
     """The address of the OpenAI API."""
     anthropic: httpx.URL
     """The address of the Anthropic API."""
+    google: httpx.URL
+    """The address of the Gemini API."""
 
     @classmethod
     def chosen(cls, named: str, environ: Mapping[str, str]) -> Upstream:
@@ -46,13 +50,15 @@ class Upstream:
             UsageError: An address is not one of HTTP.
         """
         if named:
-            return cls(_url(named, "--upstream"), _url(named, "--upstream"))
+            url = _url(named, "--upstream")
+            return cls(url, url, url)
         return cls(
             _url(environ.get("OPENAI_BASE_URL") or _OPENAI, "OPENAI_BASE_URL"),
             _url(environ.get("ANTHROPIC_BASE_URL") or _ANTHROPIC, "ANTHROPIC_BASE_URL"),
+            _url(environ.get("GOOGLE_GEMINI_BASE_URL") or _GOOGLE, "GOOGLE_GEMINI_BASE_URL"),
         )
 
-    def address(self, path: str, query: bytes, *, is_anthropic: bool) -> httpx.URL:
+    def address(self, path: str, query: bytes, provider: Provider) -> httpx.URL:
         """Return the address for a request.
 
         As in the SDK of OpenAI, the path of an address that does not end in `/v1` replaces the `/v1` of the request.
@@ -60,13 +66,13 @@ class Upstream:
         Args:
             path: The path of the request, as it was sent.
             query: Its query.
-            is_anthropic: Whether it is a request to the Anthropic API.
+            provider: Whose API it is.
         """
-        base = self.anthropic if is_anthropic else self.openai
+        base = {"openai": self.openai, "anthropic": self.anthropic, "google": self.google}[provider]
         prefix = base.raw_path.decode("ascii").partition("?")[0].rstrip("/")
         if prefix.endswith(_VERSION) and path.startswith(f"{_VERSION}/"):
             prefix = prefix.removesuffix(_VERSION)
-        elif prefix and not is_anthropic:
+        elif prefix and provider == "openai":
             path = path.removeprefix(_VERSION)
         target = f"{prefix}{path}".encode("ascii") + (b"?" + query if query else b"")
         return base.copy_with(raw_path=target)
@@ -80,10 +86,10 @@ class Upstream:
         Raises:
             UsageError: An address is that of the proxy.
         """
-        if any(is_loopback(url.host) and url.port == port for url in (self.openai, self.anthropic)):
+        if any(is_loopback(url.host) and url.port == port for url in (self.openai, self.anthropic, self.google)):
             raise UsageError(
-                f"the upstream is the proxy itself, on port {port}; unset OPENAI_BASE_URL and ANTHROPIC_BASE_URL where "
-                "you start it, or give --upstream"
+                f"the upstream is the proxy itself, on port {port}; unset OPENAI_BASE_URL, ANTHROPIC_BASE_URL and "
+                "GOOGLE_GEMINI_BASE_URL where you start it, or give --upstream"
             )
 
 

@@ -38,6 +38,7 @@ _HARNESS_BEGINS: Final = (
     "Base directory for this skill:",
     "<session_context>",
     "<hook_context>",
+    "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>",
     "[ERROR] You did not use a tool",
     "[SYSTEM NOTIFICATION - NOT USER INPUT]",
     "<returncode>",
@@ -58,7 +59,7 @@ _ADDED: Final = re.compile(r"<(system-reminder|environment_details)>.*?</\1>", r
 """What known programs add to the text of a person."""
 _PERSON: Final = re.compile(r"<(task|user_message|feedback|user_query)>(.*?)</\1>", re.DOTALL)
 """What known programs put around the text of a person."""
-_GLUED: Final = re.compile(r".*(?:</environment_context>|</INSTRUCTIONS>)", re.DOTALL)
+_GLUED: Final = re.compile(r".*(?:</environment_context>|</INSTRUCTIONS>|</session_context>)", re.DOTALL)
 """Instructions that a program may glue before the request of a person."""
 _END_TOKENS: Final = re.compile(r"###(?:STOP|TRANSFER|OUT-OF-SCOPE)###")
 """With these, a simulated customer ends a dialogue."""
