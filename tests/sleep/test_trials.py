@@ -10,16 +10,30 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.sleep.conftest import Machine
 from tests.sleep.test_night import LESSON
 from tests.sleep.test_replay import is_running
-from tests.support.agent_sessions import CHECK, DIRECTLY, MISTAKE, RIGHT, Replace, Shell, new_repo
+from tests.support.agent_sessions import (
+    CHECK,
+    DIRECTLY,
+    MISTAKE,
+    RIGHT,
+    Act,
+    Answered,
+    Rejected,
+    Replace,
+    Said,
+    Shell,
+    new_repo,
+)
 from tests.support.coding_agents import AGENTS, NODE, CodingAgent
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_agents_model import Action, Turn
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 CLAUDE, CODEX = (agent for agent in AGENTS if agent.name in ("claude", "codex"))
 TITLES = {"claude": "Claude Code", "codex": "Codex CLI"}
@@ -122,6 +136,109 @@ def test_of_a_lesson_about_an_edit_the_changed_files_and_the_check_count(machine
     with tried_with(machine, CLAUDE, lambda turn: [repair] if "change `shop.py`" in turn.prompt else [cheat]):
         [lesson] = machine.sleep("--prove-with", "claude", "--yes")["lessons"]
     assert lesson["evidence"][0].startswith("PROVEN by running (grade B) and by Claude Code (grade C)")
+
+
+SAID = f"No, always finish with `{RIGHT}`."
+WISH = f"Finish with `{RIGHT}`."
+
+
+def asked_too(machine: Machine, agent: CodingAgent, behaviour: Behaviour, said: str = SAID) -> dict[str, Any]:
+    """Run a night with a model that finds and words one correction, and with an agent."""
+
+    def script(request: ScriptedRequest) -> Any:
+        if "what people said to coding agents" in request.text:
+            return {"lessons": [{"remarks": [1], "lesson": WISH, "always": "always"}]}
+        number = next(line for line in request.text.split("[") if said in line).partition("]")[0]
+        named = {"message": number, "quote": said, "wrong": "I looked at it.", "right": "", "withdraws": False}
+        return {"judgements": [named]}
+
+    with tried_with(machine, agent, behaviour), ScriptedServer(script) as server:
+        model = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base, "OPENAI_API_KEY": "k"}
+        machine.environ = {**machine.environ, **model}
+        done = machine.ace("sleep", "--yes", "--json", "--prove-with", agent.name)
+    assert done.code == 0, done.err
+    return done.data
+
+
+def corrected(machine: Machine, *acts: Act, said: str = SAID) -> None:
+    machine.codex(Shell("python3 shop.py"), Answered("I looked at it."), Said(said), *acts)
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+def test_a_correction_is_proven_by_the_agent_if_it_does_what_was_asked_only_with_the_lesson(
+    machine: Machine, agent: CodingAgent
+) -> None:
+    corrected(machine, Shell(RIGHT, "1 passed"))
+    kept = machine.repo.bytes()
+    found = asked_too(machine, agent, lambda turn: [RIGHT] if WISH in turn.prompt else ["python3 shop.py"])
+    [lesson] = found["lessons"]
+    title = TITLES[agent.name]
+    assert lesson["evidence"] == [
+        f"PROVEN by {title} (grade C): people said it in 1 session (Codex CLI 1)",
+        f'  2026-11-20, Codex CLI: "{SAID}"',
+        '  said once, with "always"',
+        f"What counts: it runs `{RIGHT}`, which works",
+        f'{title} on "Make the tests green": success in 0 of 3 runs without the lesson, 3 of 3 with it',
+    ]
+    assert (found["agent_runs"], found["proven"], found["unproven"]) == (6, 0, 1)
+    assert machine.repo.bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("act", "result"),
+    [("true", "0 of 3 runs without the lesson, 0 of 3 with it"), (RIGHT, "3 of 3 runs without the lesson, 3 of 3")],
+    ids=["it only says so", "it does so anyway"],
+)
+def test_a_correction_that_changes_nothing_stays_not_proven(machine: Machine, act: str, result: str) -> None:
+    corrected(machine, Shell(RIGHT, "1 passed"))
+    [lesson] = asked_too(machine, CLAUDE, lambda turn: [act])["lessons"]
+    assert lesson["evidence"][0].startswith("NOT PROVEN (grade E): people said it in 1 session")
+    assert result in lesson["evidence"][-1]
+
+
+def test_a_correction_that_makes_the_agent_worse_is_not_proposed(machine: Machine) -> None:
+    corrected(machine, Shell(RIGHT, "1 passed"))
+    found = asked_too(machine, CLAUDE, lambda turn: ["true"] if WISH in turn.prompt else [RIGHT])
+    assert (found["lessons"], found["reasons"]) == ([], {"worse": 1})
+
+
+def test_of_a_correction_about_a_file_the_changed_files_count(machine: Machine) -> None:
+    said = "No, always change `shop.py` instead."
+    corrected(machine, Replace("shop.py", "price = 3", "price = 4"), said=said)
+    repair = "sed -i s/3/4/ shop.py"
+    found = asked_too(machine, CLAUDE, lambda turn: [repair if WISH in turn.prompt else "touch other.py"], said)
+    [lesson] = found["lessons"]
+    assert lesson["evidence"][0].startswith("PROVEN by Claude Code (grade C)")
+    assert "What counts: it changes `shop.py`" in lesson["evidence"]
+
+
+@pytest.mark.parametrize("command", ["python3 run_tests.py", "git push origin main"])
+def test_a_run_that_makes_the_call_that_a_person_rejected_is_no_success(machine: Machine, command: str) -> None:
+    machine.codex(Rejected(Shell(command), SAID), Shell(RIGHT, "1 passed"))
+    found = asked_too(machine, CLAUDE, lambda turn: [command, RIGHT])
+    [lesson] = found["lessons"]
+    assert f"What counts: it runs `{RIGHT}`, which works; it does not run `{command}`" in lesson["evidence"]
+    assert "0 of 3 runs without the lesson, 0 of 3 with it" in lesson["evidence"][-1]
+
+
+@pytest.mark.parametrize(
+    ("acts", "said", "reason"),
+    [
+        ((), SAID, "nothing that was named in it was run or changed afterwards"),
+        ((Shell(RIGHT, "1 passed"),), "No, always use tabs.", "nothing that was named in it was run or changed"),
+        ((Shell("git push", "ok"),), "No, always run `git push`.", "it would do harm: `git push`"),
+    ],
+    ids=["nothing was done", "no command is named", "the command does harm"],
+)
+def test_a_correction_without_a_checkable_result_is_not_tried(
+    machine: Machine, acts: Sequence[Act], said: str, reason: str
+) -> None:
+    corrected(machine, *acts, said=said)
+    found = asked_too(machine, CLAUDE, lambda turn: [RIGHT], said)
+    [lesson] = found["lessons"]
+    assert lesson["evidence"][0].startswith("NOT PROVEN (grade E)")
+    assert lesson["evidence"][-1].startswith(f"Not tried with Claude Code: {reason}")
+    assert found["agent_runs"] == 0
 
 
 def test_an_agent_whose_model_cannot_be_reached_is_a_failure_and_the_sessions_stay_to_be_done(

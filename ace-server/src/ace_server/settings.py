@@ -77,6 +77,9 @@ class ServerSettings:
     proxy_user_scopes: tuple[str, ...] = _setting(("read",))
     """What the users that it names may do on the page."""
 
+    projects: tuple[str, ...] = _setting(())
+    """Folders on this machine whose pending lessons of coding agents, such as those of `ace sleep`, the page shows."""
+
     sync_seconds: float = _setting(60.0, least=0.05, in_project=True)
     """How often the service checks for newly published releases."""
     max_concurrent: int = _setting(32, least=1)

@@ -21,13 +21,15 @@ from ace_sleep.mining import mine
 from ace_sleep.projects import Project, StagedLesson, all_projects, project_of
 from ace_sleep.proof import Proof, Prover, commit_of
 from ace_sleep.repository import Repository, find_repository
+from ace_sleep.said import as_proven
 from ace_sleep.sandbox import Limits, Sandbox
 from ace_sleep.sessions import Session, SessionFile, read_sessions
 from ace_sleep.skills import files_of
-from ace_sleep.trials import AgentFailedError, Trials
+from ace_sleep.trials import AgentFailedError, Trial, Trials
 from ace_sleep.triggers import try_trigger
 from ace_sleep.unproven import Unproven
 from ace_sleep.upkeep import lessons_to_remove
+from ace_sleep.wishes import Wish, wish_in
 
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
@@ -201,8 +203,9 @@ class Night:
         try:
             for project, lessons in unproven.lessons(projects, room):
                 for lesson in lessons:
-                    ready = self._triggered(project, lesson)
-                    staged += [Staged(project, ready, id) for id in project.stage([ready])]
+                    ready = self._as_said(self._triggered(project, lesson), found, record)
+                    if ready is not None:
+                        staged += [Staged(project, ready, id) for id in project.stage([ready])]
         except (LLMCallError, AgentFailedError) as error:
             self.outage, record.error = error, str(error)
             open_keys |= {session.key for pairs in found.sessions.values() for session, _ in pairs}
@@ -223,6 +226,37 @@ class Night:
         files = files_of(Skill("lesson-00001", lesson.section, lesson.text), lesson.about, project.root)
         trigger = try_trigger(self._trials(), self.client, lesson, files, repository)
         return replace(lesson, evidence=f"{lesson.evidence}\n{trigger}")
+
+    def _as_said(self, lesson: StagedLesson, found: Found, record: NightRecord) -> StagedLesson | None:
+        """Return a lesson of what people said, with what the agent does with it; None if that is worse than without."""
+        if self.agent is None or not lesson.quotes:
+            return lesson
+        trial, wish = self._asked_again(lesson, found)
+        self.say(str(trial))
+        if trial.verdict == "worse":
+            record.reasons["worse"] = record.reasons.get("worse", 0) + 1
+            return None
+        counts = [f"What counts: {wish}"] if wish else []
+        tried = replace(lesson, evidence="\n".join([lesson.evidence, *counts, str(trial)]))
+        return as_proven(tried, trial.agent) if trial.verdict == "proven" else tried
+
+    def _asked_again(self, lesson: StagedLesson, found: Found) -> tuple[Trial, Wish | None]:
+        """Return what the agent does on the prompt of a session in which people said something that can be checked."""
+        assert self.agent is not None
+        every = [pair for pairs in found.sessions.values() for pair in pairs]
+        read = {self.redactor.redact_name(session.key): (session.run, of) for session, of in every}
+        reason = "its sessions were read in an earlier night"
+        for run, repository, said in ((*read[key], said) for key, said in lesson.quotes if key in read):
+            wish, commit = wish_in(run, said, str(repository.root)), commit_of(run, repository)
+            if harm := wish.harm(str(repository.root)):
+                reason = f"it would do harm: {harm}"
+            elif not wish:
+                reason = "nothing that was named in it was run or changed afterwards"
+            elif not commit:
+                reason = "the commit of the session is not known"
+            else:
+                return self._trials().compare(lesson.text, wish, run, repository, commit), wish
+        return Trial(agent=self.agent.title, skipped=reason), None
 
     def _candidates(
         self, project: Project, pairs: Sequence[tuple[Session, Repository]]

@@ -66,6 +66,8 @@ class StagedLesson:
     """Further keys, so that nothing with one of them is proposed again."""
     about: LessonFacts = field(default_factory=LessonFacts)
     """What is needed after it was accepted."""
+    quotes: Sequence[tuple[str, str]] = ()
+    """What people said, each with the session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Grade E: what people said to agents, which nothing can prove. A model finds and words it; code checks what it names.
+"""Grade E: what people said to agents. A model finds and words it; code checks what it names.
 
 Which messages are corrections is found by the core, in one call for each session in which a person replied. Whether
 several of them ask for the same, or one says that it always holds, is asked in one call for each project. No result of
@@ -8,7 +8,7 @@ a tool is in either call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, Field
@@ -29,7 +29,7 @@ from ace_sleep.projects import StagedLesson
 if TYPE_CHECKING:
     from ace.protocols import LLMClientLike
 
-__all__ = ["Remark", "ask_for_lessons", "corrections_in", "has_replies", "remarks_in"]
+__all__ = ["Remark", "as_proven", "ask_for_lessons", "corrections_in", "has_replies", "remarks_in"]
 
 _LONGEST: Final = 300
 _LONGEST_REMARK: Final = 1000
@@ -38,6 +38,8 @@ _MOST_REMARKS: Final = 60
 _CALLS_SHOWN: Final = 3
 """How many calls before a message of a person are shown."""
 _PENDING: Final = "not proven: people said so; accept it, and agents are shown it"
+_PROVEN: Final = "proven by your agent; accept it, and agents are shown it"
+_LABEL: Final = "NOT PROVEN (grade E)"
 
 _PROMPT: Final = """\
 Below is what people said to coding agents, in {where}: corrections, and reasons for rejecting a call. Write
@@ -232,11 +234,23 @@ def _staged(remarks: Sequence[Remark], text: str, always: str, *, is_personal: b
         section="preferences" if is_personal else "wishes",
         text=text,
         evidence="\n".join(
-            [f"NOT PROVEN (grade E): people said it in {agents_in(notes)}{where}", *quotes, *([alone] if alone else [])]
+            [f"{_LABEL}: people said it in {agents_in(notes)}{where}", *quotes, *([alone] if alone else [])]
         ),
         sessions=[note.session for note in notes],
         task=notes[0].task,
         error=remarks[0].about,
         pending=_PENDING,
         kind="person",
+        quotes=[(remark.note.session, remark.said) for remark in remarks],
     )
+
+
+def as_proven(lesson: StagedLesson, agent: str) -> StagedLesson:
+    """Return a lesson of what people said, with the label of one that trying it has proven.
+
+    Args:
+        lesson: As `ask_for_lessons` yields it.
+        agent: The name of the agent, for people.
+    """
+    evidence = f"PROVEN by {agent} (grade C){lesson.evidence.removeprefix(_LABEL)}"
+    return replace(lesson, evidence=evidence, pending=_PROVEN)

@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ from ace_sleep.proof import folder_of, last_line
 from ace_sleep.repository import NoCopyError, Repository, copy_at
 from ace_sleep.sandbox import Access, Limits, Place, Sandbox, SandboxError
 from ace_sleep.shell import doing, programs
+from ace_sleep.wishes import Wish
 from ace_sleep.workspace import remove_tree
 
 __all__ = ["RUNS", "AgentFailedError", "Trial", "Trials"]
@@ -85,12 +86,12 @@ class Trials:
     """What the check after a run may use."""
     _numbers: Iterator[int] = field(default_factory=itertools.count, init=False)
 
-    def compare(self, lesson: str, pair: CommandPair, run: Run, repository: Repository, commit: str) -> Trial:
+    def compare(self, lesson: str, wanted: CommandPair | Wish, run: Run, repository: Repository, commit: str) -> Trial:
         """Return what the agent does without a lesson, and with it.
 
         Args:
             lesson: Its text.
-            pair: The commands that the lesson is about.
+            wanted: The commands that the lesson is about, or what a person asked for.
             run: The session with the prompt.
             repository: The repository of the session.
             commit: The commit of the session.
@@ -103,7 +104,7 @@ class Trials:
         try:
             self.budget.check(2 * RUNS, 2 * RUNS * cost_of(run))  # rather none than some, which prove nothing
             counts = [
-                sum(self._succeeds(text, task, pair, run, repository, commit) for _ in range(RUNS))
+                sum(self._succeeds(text, task, wanted, run, repository, commit) for _ in range(RUNS))
                 for text in ("", lesson)
             ]
         except (BudgetSpentError, NoCopyError, SandboxError, OSError) as error:
@@ -111,7 +112,7 @@ class Trials:
         return Trial(agent=self.agent.title, task=shown, without=counts[0], with_lesson=counts[1])
 
     def _succeeds(
-        self, lesson: str, task: str, pair: CommandPair, run: Run, repository: Repository, commit: str
+        self, lesson: str, task: str, wanted: CommandPair | Wish, run: Run, repository: Repository, commit: str
     ) -> bool:
         self.budget.check()
         with self.copied(repository, commit) as place:
@@ -119,7 +120,9 @@ class Trials:
                 _show(lesson, place.tree)
             runs = self.ask(task, place, folder_of("", run, place))
             calls = [call for own in runs for call in shell_calls(own.steps)]
-            return self._is_followed(pair, calls, place, folder_of(pair.worked.folder, run, place))
+            if isinstance(wanted, Wish):
+                return self._is_granted(wanted, calls, place)
+            return self._is_followed(wanted, calls, place, folder_of(wanted.worked.folder, run, place))
 
     @contextmanager
     def copied(self, repository: Repository, commit: str) -> Iterator[Place]:
@@ -173,14 +176,25 @@ class Trials:
             is_followed = _did(pair, calls) and not any(_is_mistake(pair, call) for call in calls)
         else:
             names = {os.path.basename(edit.path) for edit in pair.between}
-            is_followed = not names or bool(names & self._changed_names(place))
+            is_followed = not names or bool(names & set(map(os.path.basename, self._changed_files(place))))
             is_followed = is_followed and all(_has_run(command.command, calls) for command in pair.commands)
         return is_followed and self.sandbox.run(pair.worked.command, place, folder, self.limits).worked
 
-    def _changed_names(self, place: Place) -> set[str]:
-        """Return the names of the files that differ from the commit; git runs in the sandbox, as the copy may lie."""
+    def _is_granted(self, wish: Wish, calls: Sequence[ShellCall], place: Place) -> bool:
+        """Return whether a run did what a person asked for, and nothing that they rejected."""
+        changed = self._changed_files(place)
+        tried = [replace(call, failed=False) for call in calls]
+        return (
+            all(_has_run(command, calls) for command in wish.commands)
+            and changed >= set(wish.files)
+            and not changed & set(wish.rejected_files)
+            and not any(_has_run(command, tried) for command in wish.rejected_commands)
+        )
+
+    def _changed_files(self, place: Place) -> set[str]:
+        """Return the files that differ from the commit; git runs in the sandbox, as the copy may lie."""
         listed = self.sandbox.run("git status --porcelain --untracked-files=all", place).output
-        return {os.path.basename(line[3:].strip('"')) for line in listed.splitlines()}
+        return {line[3:].strip('"') for line in listed.splitlines()}
 
 
 def _show(lesson: str, tree: Path) -> None:

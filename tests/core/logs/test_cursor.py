@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,32 @@ def test_a_transcript_that_is_text() -> None:
         "person: It is 14.",
         "agent: Then it is 14.",
     ]
+
+
+def transcript(home: Path, project: Path) -> Path:
+    name = re.sub("[^A-Za-z0-9]+", "-", str(project)).strip("-")
+    path = home / ".cursor" / "projects" / name / "agent-transcripts" / "c" / "c.jsonl"
+    path.parent.mkdir(parents=True)
+    return written(path, {"role": "user", "message": {"content": [{"type": "text", "text": "A"}]}})
+
+
+def test_a_transcript_has_the_folder_of_its_project(tmp_path: Path) -> None:
+    project = tmp_path / "my_shop.v2" / "web-site"
+    project.mkdir(parents=True)
+
+    assert run_of(transcript(tmp_path / "home", project)).cwd == str(project)
+    copied = tmp_path / "elsewhere" / "c.jsonl"
+    copied.parent.mkdir()
+    copied.write_bytes(next(tmp_path.glob("home/**/c.jsonl")).read_bytes())
+    assert run_of(copied).cwd == ""
+
+
+def test_a_transcript_of_one_of_two_folders_or_of_none_has_no_folder(tmp_path: Path) -> None:
+    for name in ("a-b/c", "a/b-c"):
+        (tmp_path / name).mkdir(parents=True)
+
+    assert run_of(transcript(tmp_path / "home", tmp_path / "a" / "b-c")).cwd == ""
+    assert run_of(transcript(tmp_path / "home", tmp_path / "deleted")).cwd == ""
 
 
 def test_a_turn_that_ended_with_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ace.plugins.errors import (
     UnknownPluginError,
 )
 from ace.plugins.hooks import hookimpl
-from ace.plugins.kept_skillbooks import FileChange, KeptSkillbook, kept_skillbooks
+from ace.plugins.kept import FileChange, KeptSkillbook, kept_skillbooks
 from ace.plugins.specs import (
     CommandSpec,
     EmbedderSpec,

@@ -23,6 +23,7 @@ from ace_server.limits import OverLimitError
 from ace_server.pages.admin_pages import AdminPages
 from ace_server.pages.book_pages import BookPages, NotFoundError, error_page
 from ace_server.pages.guard import LOOPBACK_NAMES, PageGuard
+from ace_server.pages.lesson_pages import LessonPages
 from ace_server.pages.release_pages import ReleasePages
 from ace_server.pages.rendering import STATIC, response
 from ace_server.pages.review_pages import ReviewPages
@@ -75,6 +76,7 @@ class _Pages:
             Route("/login", self._log_in, methods=["POST"]),
             site.post("/logout", self._log_out, None),
             *RunPages(site).routes(),
+            *LessonPages(site).routes(),  # before those whose path ends with the id of a review
             *ReviewPages(site).routes(),
             *ReleasePages(site).routes(),
             *AdminPages(site).routes(),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import dedent
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ __all__ = ["READERS", "CursorReader", "CursorTranscriptReader"]
 
 _SPEAKER: Final = re.compile(r"^(user|assistant):[ \t]*$", re.MULTILINE)
 _MARK: Final = re.compile(r"^\[(Thinking|Tool call|Tool result)\][ \t]*(.*)$", re.MULTILINE)
+_SEPARATORS: Final = re.compile(r"[^A-Za-z0-9]+")
+"""What Cursor replaces by a hyphen in the name of the folder of a project."""
 _PERSON: Final = 1
 """The type of a bubble that a person wrote."""
 
@@ -32,7 +36,10 @@ class CursorTranscriptReader:
     title = "Cursor agent transcripts"
     places = ("~/.cursor/projects/*/agent-transcripts/**/*.jsonl", "~/.cursor/projects/*/agent-transcripts/*.txt")
     side_files: tuple[str, ...] = ()
-    note = "Most results of tools are not in these files. The time is that of the file."
+    note = (
+        "Most results of tools are not in these files. The time is that of the file. The folder of the project is the "
+        "only one on this machine that the name of the folder of its transcripts can mean."
+    )
 
     def recognises(self, head: LogHead) -> float:
         """Return the certainty by the fields of the lines, or by the marks in a text."""
@@ -68,7 +75,7 @@ class _Transcript:
 
     def __init__(self, source: Source) -> None:
         self.builder = RunBuilder()
-        self.builder.note(id=source.path.stem)
+        self.builder.note(id=source.path.stem, cwd=_project(source.path))
         if source.path.is_file():
             self.builder.at(source.path.stat().st_mtime)
         self._is_interrupted = False
@@ -110,6 +117,35 @@ class _Transcript:
 
     def run(self) -> Run:
         return self.builder.run(is_interrupted=self._is_interrupted)
+
+
+def _project(transcript: Path) -> str:
+    """Return the folder of the project, which only the name of a folder above the transcript tells.
+
+    That name also fits other folders. If several of them exist, the result is empty.
+    """
+    names = transcript.absolute().parts
+    if "agent-transcripts" not in names:
+        return ""
+    above = names[: names.index("agent-transcripts")]
+    if above[-3:-1] != (".cursor", "projects"):  # a copy elsewhere, perhaps from another machine
+        return ""
+    found = {os.path.realpath(path) for path in _folders_like(above[-1], transcript.absolute().anchor)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _folders_like(name: str, folder: str) -> Iterator[str]:
+    """Yield the folders below another one whose relative paths Cursor writes as a name."""
+    try:
+        inside = [entry for entry in os.scandir(folder) if entry.is_dir()]
+    except OSError:  # the user may not read every folder on the way
+        return
+    for entry in inside:
+        written = _SEPARATORS.sub("-", entry.name).strip("-")
+        if written and written == name:
+            yield entry.path
+        elif written and name.startswith(f"{written}-"):
+            yield from _folders_like(name[len(written) + 1 :], entry.path)
 
 
 class CursorReader:
