@@ -316,13 +316,8 @@ def test_a_batch_fails_after_three_attempts_and_can_be_tried_again(
     ]
 
 
-def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
-    database: Database, tmp_path: Path, server: ScriptedServer, model: Model
-) -> None:
-    service = service_on(database, tmp_path, server.api_base, silent_seconds=1000, reflect_workers=1)
-    add_book(service)
-    for number in range(4):
-        add_feedback(service, add_request(service, f"word{number}"), correction=f"LESSON word{number}")
+def stop_while_learning(service: Service, model: Model) -> None:
+    """Start a worker, and stop it while the model is asked about the first sample."""
     model.go.clear()
     worker = jobs.start_worker(service)
     model.is_asked.wait()
@@ -331,6 +326,16 @@ def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
     wait_until(lambda: any(token.is_cancelled for token in worker._tokens))
     model.go.set()
     stopping.join()
+
+
+def test_a_worker_that_stops_leaves_its_batch_to_the_next_one(
+    database: Database, tmp_path: Path, server: ScriptedServer, model: Model
+) -> None:
+    service = service_on(database, tmp_path, server.api_base, silent_seconds=1000, reflect_workers=1)
+    add_book(service)
+    for number in range(4):
+        add_feedback(service, add_request(service, f"word{number}"), correction=f"LESSON word{number}")
+    stop_while_learning(service, model)
     [batch] = rows_of(service, tables.batch)
     assert (batch.state, states(service)) == ("running", ["batched"] * 4)
     with working(service):
@@ -356,14 +361,7 @@ def test_a_worker_that_stops_reads_no_further_trace(
         add_feedback(
             service, None, kind="trace", trace=json.dumps({"question": f"q{number}", "answer": "LESSON tides"})
         )
-    model.go.clear()
-    worker = jobs.start_worker(service)
-    model.is_asked.wait()
-    stopping = threading.Thread(target=worker.stop)
-    stopping.start()
-    wait_until(lambda: any(token.is_cancelled for token in worker._tokens))
-    model.go.set()
-    stopping.join()
+    stop_while_learning(service, model)
     assert 0 < len(read) < 20
     assert states(service) == ["batched"] * 20
 

@@ -232,7 +232,7 @@ def _common(first: Sequence[bytes], second: Sequence[bytes]) -> int:
 
 
 def _lasting(items: Sequence[Record]) -> int:
-    """Return the number of messages before those of a program at the end; that of all if there are no others."""
+    """Return how many messages there are without those at the end that a program wrote; all, if it wrote every one."""
     for number in range(len(items), 0, -1):
         item = items[number - 1]
         text = text_in_content(item.get("content"))
